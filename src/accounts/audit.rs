@@ -47,8 +47,8 @@ pub async fn begin(
     Ok(begun)
 }
 
-/// Begins one alone: whatever else the subscriber's credentials change waits, or has been done. `None` if the
-/// subscriber is gone.
+/// Begins one that has the subscriber to itself: other changes by its credentials have ended, or wait until this one
+/// ends. `None` if the subscriber is gone.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub async fn begin_alone(
     now: DateTime<Utc>,
 ) -> Result<Option<AuditedTransaction>, sqlx::Error> {
     let mut begun = begin_afterwards(pool, author, now).await?;
-    // Two that share the row first, and then each want it for themselves, would wait for each other.
+    // Locked before it is shared: two that shared it first would wait for each other.
     let is_there = subscribers::lock(&mut begun, subscriber).await?;
     if let Some(shown) = author.shown {
         credentials::keep(&mut begun, shown, now).await?;

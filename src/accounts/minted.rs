@@ -1,5 +1,5 @@
-//! What was created with an API secret while it was the current one: whoever renews a stolen one sees what the thief may
-//! have left, and can end all of it.
+//! What was created with a subscriber's API secrets: whoever renews a stolen one sees what the thief may have left, and
+//! can end all of it, also what is of before a renewal by the thief.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -19,10 +19,10 @@ const CONNECT_SESSION: TimeDelta = TimeDelta::days(7);
 /// Connect sessions that are counted.
 const COUNTED: i64 = 1_000;
 
-/// What was created since the previous renewal, and isn't gone.
+/// What was created with the API secrets, and isn't gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Minted {
-    /// When the secret was renewed before; `None`: never.
+    /// When the secret was renewed before; `None`: never. What is older was there already.
     pub since: Option<DateTime<Utc>>,
     /// Additional API secrets.
     pub api_secrets: Vec<MintedApiSecret>,
@@ -37,7 +37,7 @@ pub struct Minted {
 }
 
 impl Accounts {
-    /// What was created since the subscriber's API secret is the current one.
+    /// What was created with the subscriber's API secrets, the current one and those before.
     pub async fn minted(&self, subscriber: &Subscriber) -> Result<Minted, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let since = subscriber.credentials_since;
@@ -52,13 +52,12 @@ pub(super) async fn read(
     now: DateTime<Utc>,
 ) -> Result<Minted, sqlx::Error> {
     let (portal_sessions, portal_links) =
-        minted::portal_access(connection, subscriber, since, now).await?;
+        minted::portal_access(connection, subscriber, now).await?;
     let lasting = now - CONNECT_SESSION;
-    let lasting = since.map_or(lasting, |since| since.max(lasting));
     Ok(Minted {
         since,
-        api_secrets: minted::api_secrets(connection, subscriber, since).await?,
-        send_keys: minted::send_keys(connection, subscriber, since).await?,
+        api_secrets: minted::api_secrets(connection, subscriber).await?,
+        send_keys: minted::send_keys(connection, subscriber).await?,
         portal_sessions,
         portal_links,
         connect_sessions: minted::connect_sessions(connection, subscriber, lasting, COUNTED)

@@ -1,5 +1,6 @@
-//! Places for requests of subscribers: what they ask for takes the database's connections, and their bodies memory. Each
-//! way of being let in has its own, so that nobody who got hold of one keeps the owner from ending it.
+//! Places for requests of subscribers: what they ask for takes the database's connections, and their bodies memory. The
+//! main API secret, the additional ones together, and the portal have their own, so that nobody who got hold of one of
+//! these keeps the owner from ending it.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;

@@ -64,13 +64,13 @@ pub struct Renewal<'a> {
     pub last: Option<&'a str>,
     /// The portal session in which it is renewed: all others end.
     pub kept: Option<PortalSessionId>,
-    /// Whether what was created since the previous renewal ends.
+    /// Whether what was created with this secret and former ones ends.
     pub revokes: bool,
 }
 
 impl Accounts {
-    /// Renews the API secret; returns what was created with the former one. Whoever is signed in to the portal is signed
-    /// out, and told by mail. What was authenticated by the old one and is under way changes nothing any more.
+    /// Renews the API secret; returns what was created with it and former ones. Other sessions of the portal end, and the
+    /// account's address is told by mail. What was authenticated by the old one and is under way changes nothing any more.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
@@ -85,6 +85,8 @@ impl Accounts {
         let now = self.clock.now();
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
         let mut transaction = begun.ok_or(RenewError::Gone)?;
+        // Not of before the wait: what was created meanwhile is of before the renewal.
+        let now = self.clock.now();
         let stored = subscribers::stored_api_secret(&mut transaction, subscriber).await?;
         let (stored, since) = stored.ok_or(RenewError::Gone)?;
         if !is_current(renewal.last, &stored) {

@@ -304,6 +304,9 @@ impl Mailboxes {
                 let ended = self.end(&mut transaction, other, None, reason);
                 replaced.extend(ended.await?);
             }
+            if session.is_some() {
+                end::replace_ended(&mut transaction, user_key, new.plugin, credential).await?;
+            }
         }
         let event = Event::UserConnected(MailboxEvent {
             credential_id: credential,

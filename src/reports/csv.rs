@@ -165,15 +165,19 @@ impl Reports {
         let begin = HEADER.to_owned() + &export.next().await?.unwrap_or_default();
         let transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         transaction.commit_change(entry).await?;
+        let reports = self.clone();
         Ok(try_unfold(
             (Some(begin), export),
             move |(begin, mut export)| {
-                let stopping = stopping.clone();
+                let (stopping, reports) = (stopping.clone(), reports.clone());
                 async move {
                     let piece = match begin {
                         Some(begin) => Some(begin),
                         None if stopping.is_cancelled() => return Err(CutOff::Stopping),
-                        None => next(&mut export).await?,
+                        None => {
+                            reports.still_may(author).await?;
+                            next(&mut export).await?
+                        }
                     };
                     Ok(piece.map(|piece| (Bytes::from(piece), (None, export))))
                 }
@@ -182,11 +186,22 @@ impl Reports {
     }
 }
 
+impl Reports {
+    /// Nothing more is exported once the author's credential has ended.
+    async fn still_may(&self, author: Author) -> Result<(), CutOff> {
+        let begun = audit::begin(&self.pool, author, self.clock.now()).await;
+        let begun = begun.map_err(|error| cut_off(&error))?;
+        begun.rollback().await.map_err(|error| cut_off(&error))
+    }
+}
+
+fn cut_off(error: &sqlx::Error) -> CutOff {
+    trouble!(error, error, "an export of the log was cut off");
+    CutOff::Database
+}
+
 async fn next(export: &mut Exported) -> Result<Option<String>, CutOff> {
-    export.next().await.map_err(|error| {
-        trouble!(error, error, "an export of the log was cut off");
-        CutOff::Database
-    })
+    export.next().await.map_err(|error| cut_off(&error))
 }
 
 #[cfg(test)]
@@ -240,24 +255,26 @@ mod tests {
         let (mut is_start, mut is_quoted) = (true, false);
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
-            let record = records.last_mut().unwrap();
-            let cell = record.last_mut().unwrap();
             let was_start = std::mem::take(&mut is_start);
+            let mut taken = None;
             if is_quoted && letter == '"' {
                 is_quoted = letters.next_if_eq(&'"').is_some();
-                if is_quoted {
-                    cell.push('"');
-                }
+                taken = is_quoted.then_some('"');
             } else if was_start && letter == '"' {
                 is_quoted = true;
             } else if !is_quoted && letter == delimiter {
-                record.push(String::new());
+                if let Some(record) = records.last_mut() {
+                    record.push(String::new());
+                }
                 is_start = true;
             } else if !is_quoted && matches!(letter, '\r' | '\n') {
                 records.push(vec![String::new()]);
                 is_start = true;
             } else {
-                cell.push(letter);
+                taken = Some(letter);
+            }
+            if let Some(cell) = records.last_mut().and_then(|record| record.last_mut()) {
+                cell.extend(taken);
             }
         }
         records.retain(|record| record != &[""]);

@@ -171,7 +171,10 @@ fn say_failures(operation: &mut Operation) {
                 "401",
                 "`invalid_api_secret`: the API secret is missing, wrong or expired",
             ),
-            ("429", "`rate_limited`: too many requests with this key"),
+            (
+                "429",
+                "`rate_limited`: too many requests with this key; `too_many_requests`: too many are in progress",
+            ),
             ("503", "`unavailable`: the database can't be reached"),
         ]);
     }

@@ -11,8 +11,7 @@ use mailgate_types::moment::iso8601;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RenewalQuery {
-    /// `all`: additional API secrets, additional send keys and connect sessions that were created since the previous
-    /// renewal end too.
+    /// `all`: all additional API secrets, additional send keys and connect sessions end too.
     #[param(value_type = Option<String>, pattern = "^all$")]
     revoke: Option<String>,
 }
@@ -36,10 +35,11 @@ impl RenewalQuery {
     }
 }
 
-/// What was created since the previous renewal, and was still there.
+/// What was created with the API secrets, the old one and those before it, and was still there.
 #[derive(Serialize, ToSchema)]
 pub(super) struct MintedSince {
-    /// ISO 8601, UTC: when the API secret was renewed before; null if it never was.
+    /// ISO 8601, UTC: when the API secret was renewed before; null if it never was. What is younger was created with the
+    /// old one, or with an additional one.
     #[schema(format = DateTime, required)]
     since: Option<String>,
     /// Whether this call has ended all of these.

@@ -10,8 +10,8 @@ use mailgate_types::ids::SubscriberId;
 pub enum Holder {
     /// A subscriber: messages of all its apps.
     Subscriber(SubscriberId),
-    /// The queue: stored messages being retried, which count for their subscriber too.
-    Queue,
+    /// Subscribers whose apps are gone, together.
+    Gone,
 }
 
 /// The bytes of messages that may be held.

@@ -44,7 +44,7 @@ pub(super) const WRITE_ATTEMPTS: u32 = 5;
 /// Why a message is not stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    /// Its app's quota is used up.
+    /// Its subscriber's quota is used up.
     #[error("as much of the subscriber's mail as may wait does so already")]
     QuotaFull,
     /// Another process has ended this one and taken the message over.
@@ -322,7 +322,7 @@ impl Sending {
         if deferred.is_first {
             email_counters::count_deferred(transaction, &deferred, 1).await?;
         }
-        // Take the quota's lock last, so that the app's other messages wait for the commit alone.
+        // Take the quota's lock last, so that the subscriber's other messages wait for the commit alone.
         if is_limited && !(self.quota.surely_holds(transaction, facts.app)).await? {
             return Err(StoreError::QuotaFull);
         }

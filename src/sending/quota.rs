@@ -40,7 +40,8 @@ impl Quota {
         messages.max(usage.bytes as f64 / self.bytes as f64)
     }
 
-    /// Whether an app's subscriber is within its quota, the caller's own transaction included, while others may be storing more.
+    /// Whether an app's subscriber is within its quota, the caller's own transaction included, while others may be storing
+    /// more.
     pub(super) async fn may_hold(
         self,
         connection: &mut PgConnection,

@@ -10,7 +10,7 @@ use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
 use super::facts::{Facts, report};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
-use super::take_up::{TakenUp, Tried};
+use super::take_up::{NO_ROOM, TakenUp, Tried};
 use super::verify::LOOK_AGAIN;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::Verdict;
@@ -23,9 +23,8 @@ const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 /// How long a message waits that this process withheld: its database was unavailable, or its lease not confirmed.
 const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// How long a message waits for which there is no room in memory, and what is shown of it.
+/// How long a message waits for which there is no room in memory.
 const NO_ROOM_WAIT: TimeDelta = TimeDelta::seconds(5);
-const NO_ROOM: &str = "as many messages as may be are being sent at the moment";
 
 /// How long a message waits that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);

@@ -116,7 +116,7 @@ impl Sending {
         if !store(&mut transaction, self.quota, scheduled).await? {
             return Ok(Stored::Stale);
         }
-        // Late, so that the app's other messages wait for little more than the commit.
+        // Late, so that the subscriber's other messages wait for little more than the commit.
         if !self
             .quota
             .surely_holds(&mut transaction, opening.app)

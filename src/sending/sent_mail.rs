@@ -92,7 +92,7 @@ impl Sending {
         if (mailbox.reading_refused_at).is_some_and(|since| since <= given_up) {
             return left_out("the provider refuses to let the mailbox be read");
         }
-        let holder = subscriber.map_or(Holder::Queue, Holder::Subscriber);
+        let holder = subscriber.map_or(Holder::Gone, Holder::Subscriber);
         let mut share = self.budget.share(holder);
         let turn = self.sent_mail.places.join(subscriber, OF_A_SUBSCRIBER);
         let (Some(turn), Ok(())) = (turn, share.grow_spare(message.size())) else {

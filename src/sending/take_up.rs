@@ -1,5 +1,7 @@
 //! Everything before a stored message is submitted: whether it may be sent, whether it has arrived already, and its turn.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
 use super::Sending;
@@ -26,6 +28,11 @@ const KEY_ENDED: &str = "The send key that the message was scheduled with has be
 
 /// The error text of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
+
+/// What a message waits for for which there is no room in memory, and how long it waits at its place.
+pub(super) const NO_ROOM: &str =
+    "Too many messages are being sent at the moment; this one is tried again shortly";
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The outcome of taking up a stored message.
 pub(super) enum Tried {
@@ -166,18 +173,18 @@ impl Sending {
                 return done(Verdict::temporary(why));
             }
         }
+        // Before its turn, which is used up by who takes it.
+        let Some(share) = self.room_for(claimed).await else {
+            if self.is_too_old(claimed.opened_at) {
+                return failed(&format!("{TOO_OLD}: {NO_ROOM}"));
+            }
+            return Ok(TakenUp::Done(Tried::NoRoom));
+        };
         if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
             if self.is_too_old(claimed.opened_at) {
                 return failed(&format!("{TOO_OLD}: {why}"));
             }
             return Ok(TakenUp::Done(Tried::Paced(at, why)));
-        }
-        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
-        let owner = claimed.subscriber.map(Holder::Subscriber);
-        let mut share = self.budget.share_of((Holder::Queue, owner));
-        // A place isn't kept by what waits for memory.
-        if share.hold(size).is_err() {
-            return Ok(TakenUp::Done(Tried::NoRoom));
         }
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
@@ -197,6 +204,20 @@ impl Sending {
             message,
             _share: share,
         })))
+    }
+
+    /// Room in memory for a message, which it waits for a moment: a place isn't kept by what waits for memory.
+    async fn room_for(&self, claimed: &Claimed) -> Option<Share> {
+        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
+        let holder = claimed.subscriber.map_or(Holder::Gone, Holder::Subscriber);
+        let mut share = self.budget.share(holder);
+        // As much as one holder may have is room enough for a message of before a limit was lowered.
+        let bytes = size.min(self.budget.share_bytes());
+        if share.hold(bytes).is_err() {
+            tokio::time::sleep(MOMENT).await;
+            share.hold(bytes).ok()?;
+        }
+        Some(share)
     }
 
     /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't

@@ -29,9 +29,11 @@ use mailgate_types::refusal::RefusalReason;
 use mailgate_types::shared_places::{Joined, SharedPlaces};
 
 /// The reply text when there is no room for another message.
-const TOO_MANY_SESSIONS: &str =
-    "Your apps have too many connections open already, close some and try again";
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
+
+/// What an app hears whose subscriber has as many connections as it may.
+const TOO_MANY_SESSIONS: &str =
+    "Your apps have too many connections open; close some of them and try again";
 
 /// The backend of the SMTP sessions.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! What was created with a subscriber's API secret since a moment, and lets somebody in.
+//! What was created with a subscriber's API secrets, present and former, and lets somebody in.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -31,18 +31,14 @@ pub struct MintedSendKey {
     pub created_at: DateTime<Utc>,
 }
 
-/// A subscriber's additional API secrets that were created since then, or all of them.
+/// A subscriber's additional API secrets.
 pub async fn api_secrets(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
-    since: Option<DateTime<Utc>>,
 ) -> Result<Vec<MintedApiSecret>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT id, name, created_at FROM api_secrets
-         WHERE subscriber_id = $1 AND ($2::timestamptz IS NULL OR created_at >= $2)
-         ORDER BY id",
+        "SELECT id, name, created_at FROM api_secrets WHERE subscriber_id = $1 ORDER BY id",
         subscriber.0,
-        since,
     )
     .fetch_all(connection)
     .await?;
@@ -54,19 +50,17 @@ pub async fn api_secrets(
     Ok(rows.collect())
 }
 
-/// The additional send keys of a subscriber's apps that were created since then, or all of them.
+/// The additional send keys of a subscriber's apps.
 pub async fn send_keys(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
-    since: Option<DateTime<Utc>>,
 ) -> Result<Vec<MintedSendKey>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT send_keys.id, app_id, slug, send_keys.name, send_keys.created_at
          FROM apps JOIN send_keys ON send_keys.app_id = apps.id
-         WHERE subscriber_id = $1 AND ($2::timestamptz IS NULL OR send_keys.created_at >= $2)
+         WHERE subscriber_id = $1
          ORDER BY app_id, send_keys.id",
         subscriber.0,
-        since,
     )
     .fetch_all(connection)
     .await?;
@@ -80,21 +74,18 @@ pub async fn send_keys(
     Ok(rows.collect())
 }
 
-/// Portal sessions and unused sign-in links of a subscriber that were created since then or can still be used.
+/// Portal sessions and unused sign-in links of a subscriber.
 pub async fn portal_access(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
-    since: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<(i64, i64), sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM portal_sessions
-                   WHERE subscriber_id = $1 AND expires_at > $3
-                         AND ($2::timestamptz IS NULL OR created_at >= $2)) AS "sessions!",
+                   WHERE subscriber_id = $1 AND expires_at > $2) AS "sessions!",
                   (SELECT count(*) FROM portal_links
-                   WHERE subscriber_id = $1 AND expires_at > $3 AND used_at IS NULL) AS "links!""#,
+                   WHERE subscriber_id = $1 AND expires_at > $2 AND used_at IS NULL) AS "links!""#,
         subscriber.0,
-        since,
         now,
     )
     .fetch_one(connection)

@@ -22,7 +22,7 @@ pub enum TestError {
     #[error("the webhook configuration's secret can't be opened")]
     Secret,
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
 }
 

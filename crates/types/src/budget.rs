@@ -44,11 +44,11 @@ struct Held<K> {
     by_holder: HashMap<K, usize>,
 }
 
-/// The bytes of one holder, or of two that answer for them together, released on drop.
+/// The bytes of one holder, released on drop.
 #[derive(Debug)]
 pub struct Share<K: Eq + Hash + Copy> {
     budget: Budget<K>,
-    holders: (K, Option<K>),
+    holder: K,
     bytes: usize,
 }
 
@@ -92,17 +92,17 @@ impl<K: Eq + Hash + Copy> Budget<K> {
     /// An empty share for this holder.
     #[must_use]
     pub fn share(&self, holder: K) -> Share<K> {
-        self.share_of((holder, None))
-    }
-
-    /// An empty share for these holders, whose bytes count for both.
-    #[must_use]
-    pub fn share_of(&self, holders: (K, Option<K>)) -> Share<K> {
         Share {
             budget: self.clone(),
-            holders,
+            holder,
             bytes: 0,
         }
+    }
+
+    /// How many bytes one holder may have at most.
+    #[must_use]
+    pub fn share_bytes(&self) -> usize {
+        self.inner.limits.share
     }
 
     /// Checks whether there is room for `bytes` more at the moment.
@@ -151,23 +151,14 @@ impl<K: Eq + Hash + Copy> Share<K> {
         self.grow_within(more, Limits { all, share })
     }
 
-    fn holders(&self) -> impl Iterator<Item = K> + use<K> {
-        let (first, second) = self.holders;
-        std::iter::once(first).chain(second)
-    }
-
     fn grow_within(&mut self, more: usize, limits: Limits) -> Result<(), NoRoom> {
         if more == 0 {
             return Ok(());
         }
         let mut held = self.budget.held();
-        for holder in self.holders() {
-            held.admits(holder, more, limits)?;
-        }
+        held.admits(self.holder, more, limits)?;
         held.all += more;
-        for holder in self.holders() {
-            *held.by_holder.entry(holder).or_default() += more;
-        }
+        *held.by_holder.entry(self.holder).or_default() += more;
         drop(held);
         self.bytes += more;
         Ok(())
@@ -181,12 +172,10 @@ impl<K: Eq + Hash + Copy> Share<K> {
         self.bytes -= fewer;
         let mut held = self.budget.held();
         held.all = held.all.saturating_sub(fewer);
-        for holder in self.holders() {
-            if let Some(own) = held.by_holder.get_mut(&holder) {
-                *own = own.saturating_sub(fewer);
-                if *own == 0 {
-                    held.by_holder.remove(&holder);
-                }
+        if let Some(own) = held.by_holder.get_mut(&self.holder) {
+            *own = own.saturating_sub(fewer);
+            if *own == 0 {
+                held.by_holder.remove(&self.holder);
             }
         }
     }
@@ -231,20 +220,6 @@ mod tests {
     }
 
     #[test]
-    fn two_holders_answer_for_what_they_hold_together() {
-        let budget = Budget::new(100, 10);
-        let mut both = budget.share_of(('a', Some('b')));
-        assert_eq!(both.grow(8), Ok(()));
-        assert_eq!(budget.held().all, 8, "it is held once");
-        for holder in ['a', 'b'] {
-            assert_eq!(budget.share(holder).grow(3), Err(NoRoom::OfHolder));
-        }
-        assert_eq!(both.grow(3), Err(NoRoom::OfHolder));
-        drop(both);
-        assert!(budget.held().by_holder.is_empty());
-    }
-
-    #[test]
     fn however_many_take_all_they_can_a_newcomer_finds_room() {
         let budget = Budget::new(1_024, 256);
         let mut hostile: Vec<Share<u32>> = (0..8).map(|holder| budget.share(holder)).collect();
@@ -278,15 +253,14 @@ mod tests {
             for (holder, place, bytes) in steps {
                 let grown = match shares.get_mut(place) {
                     Some(share) if bytes == 0 => { share.shrink(0); None }
-                    Some(share) if bytes % 5 == 1 => share.grow_spare(bytes).ok().map(|()| share.holders),
+                    Some(share) if bytes % 5 == 1 => share.grow_spare(bytes).ok().map(|()| share.holder),
                     Some(share) => {
                         let before = share.bytes;
                         let held = share.hold(bytes);
-                        held.ok().filter(|()| bytes > before).map(|()| share.holders)
+                        held.ok().filter(|()| bytes > before).map(|()| share.holder)
                     }
                     None => {
-                        let second = (holder % 2 == 1).then_some(9);
-                        shares.push(budget.share_of((holder, second)));
+                        shares.push(budget.share(holder));
                         None
                     }
                 };
@@ -294,7 +268,7 @@ mod tests {
                 prop_assert!(held.all <= all);
                 prop_assert_eq!(held.all, shares.iter().map(|share| share.bytes).sum::<usize>());
                 prop_assert!(held.by_holder.values().all(|own| (1..=share).contains(own)));
-                for holder in grown.into_iter().flat_map(|(first, second)| std::iter::once(first).chain(second)) {
+                if let Some(holder) = grown {
                     let own = held.by_holder.get(&holder).copied().unwrap_or_default();
                     prop_assert!(own <= all - held.all || own == held.all);
                 }

@@ -141,7 +141,7 @@ fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -
             ),
             "If it was you, nothing is left to do.".to_owned(),
             "If it wasn't you, somebody else has access to your account: sign in to the portal by a link that is mailed \
-             to this address, renew the API secret there, and end everything that was created since. Or ask the operator \
+             to this address, renew the API secret there, and end everything that was created with it. Or ask the operator \
              of this service."
                 .to_owned(),
         ],

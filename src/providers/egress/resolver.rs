@@ -100,25 +100,35 @@ mod tests {
     use super::*;
 
     /// Notes for whom it is asked.
+    #[derive(Default)]
     struct Noted(std::sync::Mutex<Vec<Asker>>);
+
+    impl Noted {
+        fn askers(&self) -> std::sync::MutexGuard<'_, Vec<Asker>> {
+            self.0
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+    }
 
     impl Resolve for Noted {
         fn resolve(&self, _: Name) -> Resolving {
             let asker = ASKER.try_with(|asker| *asker).unwrap_or_default();
-            self.0.lock().unwrap().push(asker);
+            self.askers().push(asker);
             Box::pin(async { Err(ResolveError::Empty.into()) })
         }
     }
 
     #[tokio::test]
-    async fn the_resolver_knows_for_whom_it_is_asked() {
-        let noted = std::sync::Arc::new(Noted(std::sync::Mutex::default()));
-        let tls = crate::providers::tls::client(None).unwrap();
+    async fn the_resolver_knows_for_whom_it_is_asked()
+    -> Result<(), crate::providers::egress::EgressSetupError> {
+        let noted = std::sync::Arc::new(Noted::default());
+        let tls = crate::providers::tls::client(None)?;
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls.as_ref().clone())
             .no_proxy()
             .dns_resolver(std::sync::Arc::clone(&noted));
-        let client = client.build().unwrap();
+        let client = client.build()?;
         let askers: Vec<Asker> = (1..=20)
             .map(|number| Some(SubscriberId(uuid::Uuid::from_u128(number))))
             .collect();
@@ -129,9 +139,10 @@ mod tests {
         for answer in futures_util::future::join_all(asking).await {
             assert!(answer.is_err());
         }
-        let mut noted = std::mem::take(&mut *noted.0.lock().unwrap());
+        let mut noted = std::mem::take(&mut *noted.askers());
         noted.sort();
         assert_eq!(noted, askers);
+        Ok(())
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Vous avez déjà connecté autant de boîtes mail qu’un tel lien le permet. Déconnectez-en d’abord une dans {app}, ou demandez un lien personnel à {app}.",
         ),
         too_many_for_app: Phrase(
-            "{app} ne peut pas connecter d’autres boîtes mail pour le moment. Signalez-le à {app} ; vous n’y êtes pour rien.",
+            "{app} ne peut pas connecter d’autres boîtes mail pour le moment. Signalez-le à {app}. Vous n’y êtes pour rien.",
         ),
         session_required: Phrase(
             "{app} n’accepte plus ce type de lien. Demandez un lien personnel à {app}.",

@@ -131,6 +131,26 @@ pub async fn others(
     Ok(ids.into_iter().map(CredentialId).collect())
 }
 
+/// Takes from a user's other mailboxes of a plugin, ended ones too, that a connect session vouches for them: it has
+/// brought this one in their place.
+pub async fn replace_ended(
+    connection: &mut PgConnection,
+    user: UserKey,
+    plugin: Plugin,
+    by: CredentialId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET by_session = false
+         WHERE user_key = $1 AND plugin = $2 AND id <> $3 AND by_session",
+        user.0,
+        plugin.as_str(),
+        by.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// The number of a user's other active mailboxes.
 #[derive(Debug)]
 pub struct Others {

@@ -42,7 +42,7 @@ async fn requests_that_stall_keep_neither_the_owner_nor_others_out() {
     let owner = Caller::owner(&gateway).await;
     let scopes = json!({ "name": "Key", "scopes": ["apps:write"] });
     let created = owner.post("/me/api-secrets", &scopes).await.success(201);
-    let additional = text(&created, "secret").to_owned();
+    let additional = text(&created, "api_secret").to_owned();
     let mut stalled = Vec::new();
     for _ in 0..80 {
         let mut client = Raw::to(&gateway).await;

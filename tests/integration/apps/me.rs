@@ -39,7 +39,7 @@ async fn a_renewed_secret_makes_the_old_one_worthless_everywhere() {
     let replica = gateway.replica().start().await;
     let mut caller = Caller::owner(&gateway).await;
     let renewed = caller.reset("/me/reset-api-secret").await.success(200);
-    has_just(&renewed, vec!["api_secret"]);
+    has_just(&renewed, vec!["api_secret", "minted_since"]);
     let secret = text(&renewed, "api_secret").to_owned();
     is_key(&secret, "sk_");
     assert_ne!(secret, caller.secret);

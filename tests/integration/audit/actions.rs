@@ -368,6 +368,19 @@ impl Walk<'_> {
     }
 
     /// One of the gateway's own app, whose provider takes none now.
+    /// Links that connect a mailbox, and that sign in to the portal.
+    async fn mints(&mut self, own: &str) {
+        let gateway = self.gateway;
+        let session = format!("{}/connect-sessions", path(&gateway.app));
+        let body = json!({ "plugin": "plugin_a", "expected_email": MAILBOX });
+        let created = (Method::POST, session.as_str());
+        self.change(AuditAction::ConnectSessionCreated, own, created, body)
+            .await;
+        let minted = (Method::POST, "/portal/sessions");
+        self.change(AuditAction::PortalLinkMinted, own, minted, json!({}))
+            .await;
+    }
+
     async fn with_a_waiting_message(&mut self) {
         use AuditAction as A;
         let secret = Caller::owner(self.gateway).await.secret;
@@ -494,14 +507,7 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     walk.change(AuditAction::UserReleased, &own, release, json!({}))
         .await;
 
-    let session = format!("{}/connect-sessions", path(&gateway.app));
-    let body = json!({ "plugin": "plugin_a", "expected_email": MAILBOX });
-    let created = (Method::POST, session.as_str());
-    walk.change(AuditAction::ConnectSessionCreated, &own, created, body)
-        .await;
-    let minted = (Method::POST, "/portal/sessions");
-    walk.change(AuditAction::PortalLinkMinted, &own, minted, json!({}))
-        .await;
+    walk.mints(&own).await;
 
     let mut visitor = Visitor::new(&gateway.daemon.base_url).from(CLIENT);
     walk.leaves(AuditAction::PortalSignedIn, visitor.sign_in(&own))

@@ -123,6 +123,19 @@ async fn an_address_that_a_session_has_replaced_does_not_follow() {
 
 /// The same way, begun before: what counts is what is there when it ends.
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_had_ended_before_a_session_brought_another_does_not_follow() {
+    const LATER: &str = "later@sandbox.example";
+    let gateway = vouched().await;
+    withdraw(&gateway, OWNER).await;
+    assert_eq!(connect_by_session(&gateway, LATER).await.status, 200);
+    withdraw(&gateway, LATER).await;
+    let page = bare(&gateway, "plugin_a", OWNER).await;
+    page.is_failure(400, "already_connected");
+    assert_eq!(bare(&gateway, "plugin_a", LATER).await.status, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_way_under_way_does_not_outrun_it() {
     let gateway = Gateway::start().await;
     execute(

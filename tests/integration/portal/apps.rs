@@ -172,13 +172,17 @@ async fn keys_are_revealed_and_renewed_by_the_api_secret() {
         assert_eq!(page.status, 200);
         hides_all(&page);
     }
-    let page = visitor.post(&format!("{app}/renew/send-key"), &proof).await;
+    let renew = async |key: &str| {
+        let address = format!("{app}/renew/{key}");
+        let last = visitor.get(&address).await.field("last");
+        let fields = [("api_secret", secret.as_str()), ("last", &last)];
+        visitor.post(&address, &fields).await
+    };
+    let page = renew("send-key").await;
     leaves(&gateway, "send_key.renewed").await;
     let after = send_key().await;
     assert!(after != before && page.text.contains(&after));
-    let page = visitor
-        .post(&format!("{app}/renew/webhook-secret"), &proof)
-        .await;
+    let page = renew("webhook-secret").await;
     leaves(&gateway, "webhook_secret.renewed").await;
     assert!(page.text.contains("whs_") && page.text.contains("signed with the secret before"));
     let page = visitor

@@ -152,7 +152,11 @@ async fn with_targets(owner: &Caller<'_>, app: &str) -> (String, String) {
 
 #[tokio::test]
 async fn no_operation_finishes_by_a_secret_that_was_renewed() {
-    let gateway = Gateway::builder().billed().start().await;
+    let gateway = Gateway::builder()
+        .billed()
+        .set("DATABASE__MAX_CONNECTIONS", 80)
+        .start()
+        .await;
     let owner = Caller::owner(&gateway).await;
     let app = path(&gateway.app);
     let (webhook, send_key) = with_targets(&owner, &app).await;
@@ -248,7 +252,10 @@ async fn no_operation_finishes_by_a_secret_that_was_renewed() {
 
 #[tokio::test]
 async fn an_additional_secret_is_ended_by_its_own_end_alone() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::builder()
+        .set("DATABASE__MAX_CONNECTIONS", 80)
+        .start()
+        .await;
     let owner = Caller::owner(&gateway).await;
     let new = json!({ "name": "Deploys", "scopes": ["apps:write"] });
     let created = owner.post("/me/api-secrets", &new).await.success(201);
@@ -270,7 +277,10 @@ async fn an_additional_secret_is_ended_by_its_own_end_alone() {
 
 #[tokio::test]
 async fn a_session_that_was_ended_finishes_no_form() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::builder()
+        .set("DATABASE__MAX_CONNECTIONS", 80)
+        .start()
+        .await;
     let accounts = &gateway.daemon.accounts;
     let life = TimeDelta::minutes(5);
     let minted = accounts.mint_portal_link(gateway.subscriber, life, OPERATOR);
