@@ -185,9 +185,7 @@ async fn keys_are_revealed_and_renewed_by_the_api_secret() {
     let page = renew("webhook-secret").await;
     leaves(&gateway, "webhook_secret.renewed").await;
     assert!(page.text.contains("whs_") && page.text.contains("signed with the secret before"));
-    let page = visitor
-        .post(&format!("{app}/renew/pushable-key"), &[])
-        .await;
+    let page = renew("pushable-key").await;
     assert_eq!(page.location(), format!("{app}?done=key-renewed"));
     leaves(&gateway, "pushable_key.renewed").await;
     let page = visitor.get(page.location()).await;
