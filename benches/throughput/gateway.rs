@@ -142,7 +142,7 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
     Ok(app)
 }
 
-/// Makes an app of another subscriber's for each of these receivers, which is told all that happens to it.
+/// Makes another subscriber with an app for each of these receivers, which gets the webhooks of its app.
 pub async fn apps(environment: &[(String, String)], urls: &[String]) -> Outcome<Vec<CreatedApp>> {
     let settings = config::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;

@@ -7,7 +7,7 @@ use super::audit;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::{apps, holdings, subscribers, transaction, webhook_messages};
+use crate::storage::{apps, subscribers, transaction, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -190,7 +190,7 @@ impl Accounts {
         let now = self.clock.now();
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
         let mut transaction = begun.ok_or(sqlx::Error::RowNotFound)?;
-        if holdings::apps(&mut transaction, subscriber).await? >= self.most_apps {
+        if apps::count(&mut transaction, subscriber).await? >= self.most_apps {
             return Err(CreateError::TooMany(self.most_apps));
         }
         let created = self

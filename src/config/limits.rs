@@ -57,7 +57,7 @@ pub struct Limits {
     pub smtp_connections: usize,
     /// SMTP connections at once from one address.
     pub smtp_connections_per_address: usize,
-    /// SMTP connections at once that apps of one subscriber have logged in to.
+    /// SMTP connections at once that are logged in by apps of one subscriber.
     pub smtp_connections_per_subscriber: usize,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Renewal {
     /// The mark of the key that was current when the form was made. Without it nothing is renewed.
     #[serde(default)]
     pub(super) last: String,
-    /// `all`: what was created since the previous renewal ends too.
+    /// `all`: what was created with the API secrets ends too.
     #[serde(default)]
     revoke: String,
 }
@@ -63,7 +63,7 @@ struct RenewPage {
     is_fresh: bool,
     /// The mark of the current one.
     last: String,
-    /// What was created since the previous renewal.
+    /// What was created with the API secrets.
     minted: Minted,
     since: Option<Moment>,
 }

@@ -77,7 +77,7 @@ impl ChangeMeRequest {
 pub(super) struct RenewedApiSecret {
     /// `sk_…`: the new one. The old one no longer works.
     api_secret: String,
-    /// What was created with the old one. If it was stolen, this is what the thief may have left.
+    /// What was created with the old one and those before it. If one was stolen, this is what the thief may have left.
     minted_since: MintedSince,
 }
 
@@ -167,9 +167,9 @@ pub(super) fn secret_renewed() -> Problem {
 /// Renews the API secret. The old one stops working immediately, and so does every portal session and sign-in link. If
 /// two callers renew it at the same time, only one succeeds.
 ///
-/// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends those that
-/// were created since the previous renewal. Main send keys that may have been read are renewed by `reset-send-key`. The
-/// account's address is told by mail, where the gateway sends mail of its own.
+/// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends all of
+/// them, whenever they were created. Main send keys that may have been read are renewed by `reset-send-key`. The
+/// account's address gets a mail about it, where the gateway sends mail of its own.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",

@@ -412,7 +412,7 @@ pub async fn find_anybodys(
     Ok(found.map(AppId))
 }
 
-/// How many apps a subscriber has.
+/// How many apps a subscriber has. It holds until the caller has added one if the caller has the subscriber locked.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::AppId;
 
 /// What all apps of a subscriber have, ended or not: what is remembered counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +32,6 @@ pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<Holdings,
            SELECT (SELECT count(*) FROM mailboxes WHERE app_id IN (SELECT id FROM own)) AS "mailboxes!",
                   (SELECT count(*) FROM end_users WHERE app_id IN (SELECT id FROM own)) AS "end_users!""#,
         app.0,
-    )
-    .fetch_one(connection)
-    .await
-}
-
-/// How many apps a subscriber has. Whoever adds one has the subscriber's row locked.
-pub async fn apps(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM apps WHERE subscriber_id = $1"#,
-        subscriber.0,
     )
     .fetch_one(connection)
     .await

@@ -63,7 +63,8 @@ pub(super) fn sole_value<'a>(
     }
 }
 
-/// The content without its private headers and those of receivers, and without an empty Date or Message-ID, which the gateway writes instead.
+/// The content without its private headers and those of receivers, and without an empty Date or Message-ID, which the
+/// gateway writes instead.
 pub(super) fn without_removed(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let mut start = 0;

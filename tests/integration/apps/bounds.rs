@@ -52,7 +52,7 @@ async fn requests_that_stall_keep_neither_the_owner_nor_others_out() {
         client.begin("POST", "/apps", &fields).await;
         stalled.push(client);
     }
-    // Those that wait for a place hear of it; the main secret, the portal's and others' have their own.
+    // What finds no place is refused; the main secret, and other subscribers, have places of their own.
     let mut refused = 0;
     for client in &mut stalled {
         if let Some(answered) = client.answer_within(Duration::from_secs(1)).await {
