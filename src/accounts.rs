@@ -6,6 +6,7 @@ pub mod audit;
 mod authenticate;
 mod caller;
 mod create;
+mod email_changes;
 mod hold_back;
 mod key_marks;
 mod key_uses;
@@ -39,6 +40,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 pub use self::apps::ChangeError;
 pub use crate::storage::api_secrets::{ApiSecretRow, Limited, Opened};
 pub use crate::storage::apps::{App, Change, NamedApp, SendingApp};
+pub use crate::storage::email_changes::EmailChange;
 pub use crate::storage::minted::{MintedApiSecret, MintedSendKey};
 pub use crate::storage::portal_sessions::{FoundSession, PortalSession};
 pub use crate::storage::send_keys::SendKeyRow;
@@ -48,10 +50,11 @@ pub use api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
+pub use email_changes::{Decision, EmailChangeError, OwnMail};
 use hold_back::HeldBack;
 pub use key_marks::AppKey;
 use key_uses::KeyUses;
-pub use minted::Minted;
+pub use minted::{ChangedEmail, Minted};
 pub use places::RequestPlace;
 use places::{RequestPlaces, request_places};
 pub use portal_links::{MINTED as MINTED_LINK, MintError};
@@ -86,6 +89,7 @@ pub struct Accounts {
     sessions: Arc<Sessions>,
     by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
     beginning: Beginning,
+    own_mail: OwnMail,
 }
 
 /// The initial state of a new subscriber.
@@ -112,6 +116,12 @@ impl Beginning {
 }
 
 impl Accounts {
+    /// Says what mail of its own the gateway sends; none, if this isn't called.
+    #[must_use]
+    pub fn sending(self, own_mail: OwnMail) -> Self {
+        Self { own_mail, ..self }
+    }
+
     /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
     /// address may fail to authenticate; with `payprov`, subscribers are billed.
     #[must_use]
@@ -128,6 +138,7 @@ impl Accounts {
         Self {
             by_send_key: Arc::new(QueryCache::new(by_send_key, KNOWN)),
             beginning: Beginning::new(payprov),
+            own_mail: OwnMail::None,
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
             held_back: Arc::default(),
             most_apps: limits.apps_per_subscriber.into(),

@@ -25,6 +25,7 @@ mod webhooks;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -97,7 +98,7 @@ pub struct Settings {
     /// The database.
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
-    pub seal_keys: SealKeys,
+    pub seal_keys: Arc<SealKeys>,
     /// Where the listeners' certificates come from.
     pub certificates: CertificateSource,
     /// The REST interface's address.
@@ -296,7 +297,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         payprov: payprov::read(reader),
         portal: portal::read(reader),
         relay: relay::read(reader),
-        seal_keys: seal_keys?,
+        seal_keys: Arc::new(seal_keys?),
         certificates: certificates?,
         http_listen: http_listen?,
         log: log?,

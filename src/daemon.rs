@@ -20,8 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use self::certificates::{CertificateFiles, Shown};
 use self::listeners::Listeners;
 use self::loops::{
-    keep_refusals, keep_sending, look_after, mailed_links, relay, start_billing, start_journal,
-    start_sign_in_mail, start_webhooks, watch_database, watch_expiries,
+    keep_refusals, keep_sending, look_after, mailed_links, own_mail, relay, start_billing,
+    start_journal, start_sign_in_mail, start_webhooks, watch_database, watch_expiries,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
@@ -172,7 +172,15 @@ pub async fn start_on(
     let pool = open_database(&settings, &clock).await?;
 
     let relay = relay(&settings, &hostname)?;
-    let billing = start_billing(&settings, relay.clone(), &pool, &clock, shutdown)?;
+    let seal_keys = Arc::clone(&settings.seal_keys);
+    let billing = start_billing(
+        &settings,
+        relay.clone(),
+        &seal_keys,
+        &pool,
+        &clock,
+        shutdown,
+    )?;
     let tracker = &shutdown.tracker;
     let links = mailed_links(&settings);
     let expiring = workers::expiring_files(&settings);
@@ -183,7 +191,6 @@ pub async fn start_on(
         log_days: settings.log_retention_days,
         webhooks: settings.webhooks.retry.iter().sum(),
     };
-    let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),
         Arc::clone(&seal_keys),
@@ -191,6 +198,7 @@ pub async fn start_on(
         &limits,
         settings.payprov.as_ref(),
     );
+    let accounts = accounts.sending(own_mail(relay.as_ref(), links.as_ref()));
     accounts.check_seal_keys().await?;
     let shown = Shown::start(files, &source, &pool, &seal_keys, &clock, shutdown).await?;
     watch_expiries(expiring, client_secrets, shown.issued(), &clock, shutdown).await;

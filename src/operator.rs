@@ -48,6 +48,10 @@ pub enum SubscriberAction {
     ResetSecret {
         /// `sub_…`
         subscriber_id: String,
+        /// Also end all additional API secrets, send keys and connect sessions, and take back an address that was changed
+        /// within 72 hours: for a secret that was stolen.
+        #[arg(long)]
+        revoke_all: bool,
     },
     /// Permanently delete a subscriber and its apps.
     Delete {
@@ -138,12 +142,16 @@ pub async fn run(
             print_secret(json, created.id, created.api_secret.expose());
         }
         SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
-        SubscriberAction::ResetSecret { subscriber_id } => {
+        SubscriberAction::ResetSecret {
+            subscriber_id,
+            revoke_all,
+        } => {
             let id = parse_id(subscriber_id)?;
-            match accounts
-                .renew_api_secret(id, Renewal::default(), author)
-                .await
-            {
+            let renewal = Renewal {
+                revokes: *revoke_all,
+                ..Renewal::default()
+            };
+            match accounts.renew_api_secret(id, renewal, author).await {
                 Ok((secret, _)) => print_secret(json, id, secret.expose()),
                 Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
                 Err(error) => return Err(error.into()),

@@ -17,6 +17,7 @@ mod apps;
 mod assets;
 mod billing;
 mod billing_actions;
+mod email_change;
 mod fields;
 mod frame;
 mod key_form;

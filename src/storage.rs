@@ -21,6 +21,7 @@ pub mod credentials;
 pub mod database_url;
 pub mod deleted_apps;
 pub mod email_attempts;
+pub mod email_changes;
 pub mod email_counters;
 pub mod email_logs;
 pub mod end_users;

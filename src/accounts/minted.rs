@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::AuditedTransaction;
+use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};
 use crate::storage::subscribers::Subscriber;
 use crate::storage::{api_secrets, apps, send_keys};
@@ -34,6 +35,19 @@ pub struct Minted {
     pub portal_links: i64,
     /// Connect sessions of the last seven days, 1,000 at most, used or not.
     pub connect_sessions: i64,
+    /// The first change of the address since the secret was renewed before, or that can still be undone.
+    pub email_change: Option<ChangedEmail>,
+}
+
+/// A change of the address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedEmail {
+    /// The change.
+    pub change: EmailChange,
+    /// When it was confirmed, or made without that.
+    pub at: DateTime<Utc>,
+    /// Whether it can still be undone.
+    pub is_undoable: bool,
 }
 
 impl Accounts {
@@ -62,7 +76,36 @@ pub(super) async fn read(
         portal_links,
         connect_sessions: minted::connect_sessions(connection, subscriber, lasting, COUNTED)
             .await?,
+        email_change: changed_email(connection, subscriber, since, now).await?,
     })
+}
+
+/// The change that a renewal can undo; else the first since the renewal before.
+async fn changed_email(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Result<Option<ChangedEmail>, sqlx::Error> {
+    let mut of_late = None;
+    for change in email_changes::of_subscriber(connection, subscriber).await? {
+        let Some(at) = change.confirmed_at else {
+            continue;
+        };
+        let is_undoable = change.can_be_undone(now);
+        let changed = ChangedEmail {
+            change,
+            at,
+            is_undoable,
+        };
+        if is_undoable {
+            return Ok(Some(changed));
+        }
+        if of_late.is_none() && since.is_none_or(|since| at >= since) {
+            of_late = Some(changed);
+        }
+    }
+    Ok(of_late)
 }
 
 /// Ends it within the renewal's transaction; the caller ends the sessions and links of the portal.

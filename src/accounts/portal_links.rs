@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
 use super::audit;
+use super::email_changes::undoable;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
-use crate::storage::{portal_sessions, subscribers};
+use crate::storage::{email_changes, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
@@ -22,6 +23,9 @@ pub const MINTED: TimeDelta = TimeDelta::minutes(5);
 
 /// Minted links that a subscriber may have open.
 const OPEN: i64 = 20;
+
+/// How long changes of an address are kept: whoever renews a stolen API secret sees them.
+const CHANGES: TimeDelta = TimeDelta::days(90);
 
 /// Rows that are removed in one statement.
 const BATCH: i64 = 1_000;
@@ -110,14 +114,22 @@ impl Accounts {
         let mut transaction = audit::begin(&self.pool, author, now).await?;
         let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
+        let mut needs_secret = false;
+        if by == SignedInBy::Link {
+            // Who has come by the mail reads the address; but an address that is new may be a thief's.
+            subscribers::confirm_email(&mut transaction, subscriber).await?;
+            needs_secret = !undoable(&mut transaction, subscriber, now)
+                .await?
+                .is_empty();
+        }
         let (token, entry) = self
-            .open_session(&mut transaction, subscriber, by, visitor)
+            .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)
             .await?;
         transaction.commit_change(entry).await?;
         Ok(token)
     }
 
-    /// Removes the links and sessions of the portal that have ended by themselves.
+    /// Removes the links and sessions of the portal that have ended by themselves, and old changes of addresses.
     pub async fn forget_portal_sessions(
         &self,
         stop: &CancellationToken,
@@ -127,7 +139,9 @@ impl Accounts {
             let mut connection = self.pool.acquire().await?;
             let links = portal_links::remove_lapsed(&mut connection, past, BATCH).await?;
             let sessions = portal_sessions::remove_lapsed(&mut connection, past, BATCH).await?;
-            if links.max(sessions) < BATCH.unsigned_abs() {
+            let kept = past.before(CHANGES);
+            let changes = email_changes::remove_lapsed(&mut connection, kept, BATCH).await?;
+            if links.max(sessions).max(changes) < BATCH.unsigned_abs() {
                 return Ok(());
             }
         }

@@ -72,18 +72,19 @@ impl Accounts {
         let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let by = SignedInBy::ApiSecret;
         let (token, entry) = self
-            .open_session(&mut transaction, subscriber.id, by, visitor)
+            .open_session(&mut transaction, subscriber.id, (by, false), visitor)
             .await?;
         transaction.commit_change(entry).await?;
         Ok(token)
     }
 
-    /// Opens a session within the caller's transaction, and returns what the trail is to have of it.
+    /// Opens a session within the caller's transaction, and returns what the trail is to have of it. It says how its
+    /// holder came in, and whether that stands back behind the API secret.
     pub(super) async fn open_session(
         &self,
         connection: &mut PgConnection,
         subscriber: SubscriberId,
-        by: SignedInBy,
+        (by, needs_secret): (SignedInBy, bool),
         visitor: &Visitor,
     ) -> Result<(SessionToken, AuditEntry), SignInError> {
         let now = self.clock.now();
@@ -96,6 +97,7 @@ impl Accounts {
             subscriber,
             digest: &self.seal_keys.lookup_digest(token.expose()),
             by,
+            needs_secret,
             now,
             expires_at: now + LONGEST,
             user_agent: &name.take(USER_AGENT).collect::<String>(),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Accounts;
 use super::audit;
+use super::email_changes::{undoable, withdraw};
 use super::key_marks::{AppKey, is_current};
 use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
@@ -93,8 +94,14 @@ impl Accounts {
             return Err(RenewError::Before);
         }
         let minted = minted::read(&mut transaction, subscriber, since, now).await?;
+        withdraw(&mut transaction, subscriber, now).await?;
+        let mut former = undoable(&mut transaction, subscriber, now).await?;
         if renewal.revokes {
             minted::revoke(&mut transaction, subscriber, &minted, now).await?;
+            if let Some(change) = former.first() {
+                self.restore_email(&mut transaction, change, now).await?;
+                former.clear();
+            }
         }
         subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
             .await?;
@@ -102,12 +109,16 @@ impl Accounts {
         portal_sessions::delete_others(&mut transaction, subscriber, renewal.kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
         let entry = entry.with(json!({ "revoked": renewal.revokes }));
-        let notice = Notice::ApiSecretRenewed {
-            at: now,
-            address: author.address,
-        };
-        let event = format!("api_secret.renewed {}", Uuid::new_v4());
-        billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;
+        let former = former.into_iter().map(|change| Some(change.former_email));
+        for to in std::iter::once(None).chain(former) {
+            let notice = Notice::ApiSecretRenewed {
+                at: now,
+                address: author.address,
+                to,
+            };
+            let event = format!("api_secret.renewed {}", Uuid::new_v4());
+            billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;
+        }
         transaction.commit_change(entry).await?;
         Ok((secret, minted))
     }

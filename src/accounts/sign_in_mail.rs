@@ -32,8 +32,8 @@ const LIFE: TimeDelta = TimeDelta::minutes(15);
 /// Mailed links that a subscriber may have open: nobody's mailbox is filled by others who know the address.
 const OPEN: i64 = 3;
 
-/// Accounts of one address that get a link.
-const ACCOUNTS: i64 = 10;
+/// Accounts of one address that get a link though nobody has shown to read it.
+const UNCONFIRMED: i64 = 100;
 
 /// Addresses that wait for their mail.
 const WAITING: usize = 100;
@@ -148,7 +148,7 @@ impl Sender {
         let accounts = &self.accounts;
         let found = {
             let mut connection = accounts.pool.acquire().await?;
-            subscribers::find_by_email(&mut connection, asked.as_str(), ACCOUNTS).await?
+            subscribers::find_by_email(&mut connection, asked.as_str(), UNCONFIRMED).await?
         };
         let mut by_address: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for Subscriber {

@@ -2,6 +2,7 @@
 
 use super::Accounts;
 use super::audit;
+use super::email_changes::{EmailChangeError, asked, withdraw};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::portal_links;
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange};
@@ -15,24 +16,34 @@ impl Accounts {
         subscribers::list(&mut connection).await
     }
 
-    /// Changes a subscriber, at the payment provider too; `false` if it is gone.
+    /// Changes a subscriber, at the payment provider too; returns its fields afterwards, `None` if it is gone. A new
+    /// address waits for its confirmation where a link can be mailed; the present one stops such a change.
     ///
     /// # Errors
     ///
-    /// The database's error; nothing is changed then.
+    /// Nothing is changed then.
     pub async fn change_subscriber(
         &self,
         id: SubscriberId,
         change: &SubscriberChange,
         author: Author,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<Option<SubscriberChange>, EmailChangeError> {
         let now = self.clock.now();
         let mut transaction = audit::begin(&self.pool, author, now).await?;
         let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
-            return Ok(false);
+            return Ok(None);
         };
-        if let Some(changed) = changed(&before, change) {
-            subscribers::update(&mut transaction, id, change).await?;
+        let mut change = change.clone();
+        if change.email.is_some() && change.email == before.email {
+            withdraw(&mut transaction, id, now).await?;
+        } else if let Some((email, former)) = change.email.clone().zip(before.email.clone()) {
+            let asked = asked(id, former, email, now);
+            if !self.ask_for_email(&mut transaction, &asked, author).await? {
+                change.email = None;
+            }
+        }
+        if let Some(changed) = changed(&before, &change) {
+            subscribers::update(&mut transaction, id, &change).await?;
             // Links that were mailed to the former address let nobody in any more.
             if (change.email.as_ref()).is_some_and(|email| before.email.as_ref() != Some(email)) {
                 portal_links::delete_of(&mut transaction, id).await?;
@@ -45,6 +56,9 @@ impl Accounts {
             transaction.record(entry.with(changed)).await?;
         }
         transaction.commit().await?;
-        Ok(true)
+        Ok(Some(SubscriberChange {
+            label: change.label.or(before.label),
+            email: change.email.or(before.email),
+        }))
     }
 }

@@ -22,9 +22,11 @@ use crate::providers::relay::{NotSent, Relay, Relayed};
 use crate::storage::billing_notices::{self, Due, NoticeOutcome};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep};
 use mailgate_types::named_address::NamedAddress;
 use mailgate_types::notice::Notice;
 use mailgate_types::past::Past;
+use mailgate_types::seal::SealKeys;
 
 /// Notices that are sent at once.
 const BATCH: i64 = 4;
@@ -50,24 +52,47 @@ pub struct Notices {
     pool: PgPool,
     clock: SharedClock,
     relay: Option<Arc<Relay>>,
-    billing_page: Option<Arc<str>>,
+    pages: MailedPages,
+}
+
+/// Where the mails lead to.
+#[derive(Debug, Clone, Default)]
+pub struct MailedPages {
+    /// Where subscribers see to their payments.
+    pub billing: Option<Arc<str>>,
+    /// The portal, without a slash at its end, and the keys that its links are sealed with.
+    pub portal: Option<(Arc<str>, Arc<SealKeys>)>,
+}
+
+impl MailedPages {
+    /// Where a notice leads to beside what it has from the provider; `None`: nowhere.
+    fn of(&self, notice: &Notice) -> Result<Option<String>, String> {
+        let Notice::EmailChange { step, id, .. } = notice else {
+            return Ok(self.billing.as_deref().map(str::to_owned));
+        };
+        let Some((portal, keys)) = &self.portal else {
+            return Ok(None);
+        };
+        let token = step.link().token(keys, *id);
+        let token = token.map_err(|error| format!("no link can be sealed: {error}"))?;
+        Ok(Some(format!("{portal}/email-change/{token}")))
+    }
 }
 
 impl Notices {
-    /// Without a relay each notice is recorded as skipped, with a line in the log. `billing_page` is where subscribers
-    /// see to their payments.
+    /// Without a relay each notice is recorded as skipped, with a line in the log.
     #[must_use]
     pub fn new(
         pool: PgPool,
         clock: SharedClock,
         relay: Option<Arc<Relay>>,
-        billing_page: Option<String>,
+        pages: MailedPages,
     ) -> Self {
         Self {
             pool,
             clock,
             relay,
-            billing_page: billing_page.map(Arc::from),
+            pages,
         }
     }
 
@@ -101,8 +126,8 @@ impl Notices {
 
     async fn send(&self, due: &Due) -> Result<(), sqlx::Error> {
         let Some(relay) = &self.relay else {
-            // Of payments there is no other word; a renewal stands in the audit trail.
-            if !matches!(due.notice, Some(Notice::ApiSecretRenewed { .. })) {
+            // Of payments there is no other word; everything else stands in the audit trail.
+            if due.notice.as_ref().is_none_or(Notice::is_of_payments) {
                 tracing::warn!(
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                     "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
@@ -117,12 +142,7 @@ impl Notices {
             );
             return self.settle(due, NoticeOutcome::Unknown).await;
         }
-        let composed = match mail(
-            due,
-            relay.from(),
-            self.billing_page.as_deref(),
-            self.clock.now(),
-        ) {
+        let composed = match mail(due, relay.from(), &self.pages, self.clock.now()) {
             Ok(composed) => composed,
             Err(why) => return self.give_up(due, &Failure::own(why)).await,
         };
@@ -203,6 +223,10 @@ fn last_moment(due: &Due) -> DateTime<Utc> {
     let patience = due.created_at + PATIENCE;
     match &due.notice {
         Some(Notice::TrialWillEnd { trial_end, .. }) => patience.min(*trial_end),
+        Some(Notice::EmailChange {
+            step: EmailChangeStep::Confirm,
+            ..
+        }) => due.created_at + CONFIRMED_WITHIN,
         _ => patience,
     }
 }
@@ -210,13 +234,14 @@ fn last_moment(due: &Due) -> DateTime<Utc> {
 fn mail(
     due: &Due,
     from: &NamedAddress,
-    billing_page: Option<&str>,
+    pages: &MailedPages,
     at: DateTime<Utc>,
 ) -> Result<Composed, String> {
     let notice = due.notice.as_ref().ok_or("what it tells can't be read")?;
     let to = EmailAddress::parse(&due.email)
-        .map_err(|error| format!("the subscriber's address is not valid: {error}"))?;
-    let words = text::write(notice, &due.label, billing_page);
+        .map_err(|error| format!("the address is not valid: {error}"))?;
+    let page = pages.of(notice)?;
+    let words = text::write(notice, &due.label, page.as_deref());
     // RFC 3834 §5: suppresses automatic replies.
     let automatic =
         CustomHeader::new("Auto-Submitted", "auto-generated").map_err(|error| error.to_string())?;
@@ -293,7 +318,7 @@ mod tests {
     fn the_mail_has_both_parts_and_nothing_that_a_label_smuggles() {
         let from = NamedAddress::parse("Mailgate <billing@gateway.example>").unwrap();
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let composed = mail(&due(failed()), &from, None, at).unwrap();
+        let composed = mail(&due(failed()), &from, &MailedPages::default(), at).unwrap();
         assert_eq!(composed.recipients, ["owner@example.com"]);
         let bytes = composed.message.chunks().collect::<Vec<_>>().concat();
         let parsed = mail_parser::MessageParser::new().parse(&bytes).unwrap();
@@ -309,7 +334,13 @@ mod tests {
         assert!(parsed.body_text(0).unwrap().contains("5.00 EUR"));
         let html = parsed.body_html(0).unwrap();
         assert!(html.contains("Müller &amp; Söhne &lt;b&gt;"), "{html}");
-        let again = mail(&due(failed()), &from, None, at + TimeDelta::hours(1)).unwrap();
+        let again = mail(
+            &due(failed()),
+            &from,
+            &MailedPages::default(),
+            at + TimeDelta::hours(1),
+        )
+        .unwrap();
         assert_eq!(composed.message_id, again.message_id);
     }
 
@@ -318,8 +349,8 @@ mod tests {
         let from = NamedAddress::parse("billing@gateway.example").unwrap();
         let mut due = due(failed());
         due.email = "nobody".to_owned();
-        assert!(mail(&due, &from, None, DateTime::UNIX_EPOCH).is_err());
+        assert!(mail(&due, &from, &MailedPages::default(), DateTime::UNIX_EPOCH).is_err());
         due.notice = None;
-        assert!(mail(&due, &from, None, DateTime::UNIX_EPOCH).is_err());
+        assert!(mail(&due, &from, &MailedPages::default(), DateTime::UNIX_EPOCH).is_err());
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sqlx::PgPool;
 
 use super::DaemonError;
-use crate::accounts::{Accounts, SignInMail};
+use crate::accounts::{Accounts, OwnMail, SignInMail};
 use crate::billing::Billing;
-use crate::billing::notices::Notices;
+use crate::billing::notices::{MailedPages, Notices};
 use crate::certificates::Certificates;
 use crate::config::{Settings, WebhookSettings};
 use crate::mailboxes::Mailboxes;
@@ -28,6 +28,7 @@ use mailgate_types::seal::SealKeys;
 pub(super) fn start_billing(
     settings: &Settings,
     relay: Option<Arc<Relay>>,
+    seal_keys: &Arc<SealKeys>,
     pool: &PgPool,
     clock: &SharedClock,
     shutdown: &Shutdown,
@@ -45,7 +46,11 @@ pub(super) fn start_billing(
         workers::billing_loop(billing.clone(), tracker.clone(), stop.clone()),
     );
     let billing_page = mailed_portal(settings).map(|portal| format!("{portal}/billing"));
-    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay, billing_page);
+    let pages = MailedPages {
+        billing: billing_page.map(Arc::from),
+        portal: mailed_links(settings).map(|(portal, _)| (portal.into(), Arc::clone(seal_keys))),
+    };
+    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay, pages);
     shutdown.spawn_vital("notices", workers::send_notices(notices, stop.clone()));
     Ok(billing)
 }
@@ -71,6 +76,15 @@ pub(super) fn mailed_links(settings: &Settings) -> Option<(String, String)> {
     let portal = mailed_portal(settings).filter(|_| settings.portal.enabled)?;
     let operator = settings.portal.operator(&portal);
     Some((portal, operator))
+}
+
+/// What mail of its own the gateway sends.
+pub(super) fn own_mail(relay: Option<&Arc<Relay>>, links: Option<&(String, String)>) -> OwnMail {
+    match (relay, links) {
+        (None, _) => OwnMail::None,
+        (Some(_), None) => OwnMail::Notices,
+        (Some(_), Some(_)) => OwnMail::Links,
+    }
 }
 
 /// Starts mailing links that sign in to the portal; `None` without a relay, too.

@@ -71,6 +71,10 @@ impl Common {
     pub(super) fn said(&self) -> &'static str {
         match self.done.as_str() {
             "saved" => "Saved.",
+            "email-asked" => {
+                "Saved. The new address has to be confirmed: open the link that was mailed to it."
+            }
+            "email-change-stopped" => "The address stays as it is.",
             "ended" => "The session has ended.",
             "others-ended" => "All other sessions have ended.",
             "retried" => "The next attempt is due now.",

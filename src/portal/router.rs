@@ -8,9 +8,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::page::see;
 use super::{
-    api_secrets, app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox,
-    mailbox_actions, mailboxes, message, message_actions, messages, messages_csv, overview,
-    problem, requests, send_keys, settings, settings_secret, settings_sessions, sign_in,
+    api_secrets, app, app_actions, app_keys, apps, assets, billing, billing_actions, email_change,
+    mailbox, mailbox_actions, mailboxes, message, message_actions, messages, messages_csv,
+    overview, problem, requests, send_keys, settings, settings_secret, settings_sessions, sign_in,
     sign_in_link, sign_in_mail, sign_out, webhook, webhook_actions, webhook_delivery, webhook_form,
     webhook_replay, webhook_secret, webhooks,
 };
@@ -29,6 +29,14 @@ pub fn router(state: PortalState) -> Router {
             get(sign_in_link::show).post(sign_in_link::sign_in),
         )
         .route("/portal/sign-in-mail", post(sign_in_mail::ask))
+        .route(
+            "/portal/email-change/{token}",
+            get(email_change::show).post(email_change::follow),
+        )
+        .route(
+            "/portal/settings/email-change/stop",
+            post(email_change::stop),
+        )
         .route("/portal/sign-out", post(sign_out::sign_out))
         .route("/portal/messages", get(messages::list))
         .route("/portal/messages.csv", get(messages_csv::export))

@@ -66,7 +66,7 @@ fn author(open: &PortalSession, subscriber: &Subscriber, address: IpAddr) -> Aut
 }
 
 fn is_fresh(session: &PortalSession, now: DateTime<Utc>) -> bool {
-    session.by != SignedInBy::ApiSecret && now - session.created_at < FRESH
+    session.by != SignedInBy::ApiSecret && !session.needs_secret && now - session.created_at < FRESH
 }
 
 impl FromRequestParts<PortalState> for Session {
@@ -174,16 +174,18 @@ mod tests {
     #[test]
     fn a_link_counts_as_the_secret_for_ten_minutes() {
         let now = Utc::now();
-        for (by, minutes, fresh) in [
-            (SignedInBy::Minted, 9, true),
-            (SignedInBy::Link, 9, true),
-            (SignedInBy::Minted, 10, false),
-            (SignedInBy::ApiSecret, 0, false),
+        for (by, needs_secret, minutes, fresh) in [
+            (SignedInBy::Minted, false, 9, true),
+            (SignedInBy::Link, false, 9, true),
+            (SignedInBy::Link, true, 0, false),
+            (SignedInBy::Minted, false, 10, false),
+            (SignedInBy::ApiSecret, false, 0, false),
         ] {
             let created_at = now - TimeDelta::minutes(minutes);
             let session = PortalSession {
                 id: PortalSessionId::at(now),
                 by,
+                needs_secret,
                 created_at,
                 last_used_at: now,
                 user_agent: String::new(),

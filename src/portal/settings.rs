@@ -15,7 +15,7 @@ use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::settings_secret::{Proof, check};
 use super::words::Moment;
-use crate::accounts::{PortalSession, SubscriberChange};
+use crate::accounts::{EmailChangeError, PortalSession, SubscriberChange};
 use crate::reports::{AuditFilter, StoredEntry};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{ApiSecretId, AuditEntryId};
@@ -105,6 +105,8 @@ struct SettingsPage {
     wrong: Vec<&'static str>,
     label: String,
     email: String,
+    /// The address that waits for its confirmation.
+    pending_email: Option<String>,
     subscriber_id: String,
     /// Whether a new address needs the API secret.
     guards_email: bool,
@@ -161,6 +163,7 @@ async fn read(
         wrong: Vec::new(),
         label: session.subscriber.label.clone(),
         email: session.subscriber.email.clone(),
+        pending_email: state.accounts.pending_email(session.id()).await?,
         subscriber_id: session.id().to_string(),
         guards_email: state.sign_in_mail.is_some() && !session.is_fresh(state.clock.now()),
         is_fresh: session.is_fresh(state.clock.now()),
@@ -195,15 +198,31 @@ pub(super) async fn change(
         // Links that sign in are mailed there.
         check(&state, &session, &visitor, &sent.proof).await?;
     }
+    // The present address would stop a change that waits for its confirmation; the form says it with whatever else.
+    let is_moved = email.as_str() != session.subscriber.email;
     let change = SubscriberChange {
         label: Some(label),
-        email: Some(email.to_string()),
+        email: is_moved.then(|| email.to_string()),
     };
     let accounts = &state.accounts;
-    let is_there = accounts.change_subscriber(session.id(), &change, session.author());
-    if !is_there.await? {
-        return Err(PortalProblem::signed_out());
-    }
+    let changed = accounts.change_subscriber(session.id(), &change, session.author());
+    let changed = changed.await.map_err(|error| match error {
+        EmailChangeError::Database(error) => PortalProblem::database(&error),
+        EmailChangeError::TooMany { .. } => too_many_email_changes(),
+    })?;
+    let changed = changed.ok_or_else(PortalProblem::signed_out)?;
     state.billing.wake();
-    Ok(see("/portal/settings?done=saved"))
+    let waits = change.email.is_some() && changed.email != change.email;
+    let done = if waits { "email-asked" } else { "saved" };
+    Ok(see(&format!("/portal/settings?done={done}")))
+}
+
+fn too_many_email_changes() -> PortalProblem {
+    PortalProblem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_email_changes",
+        "The address was changed too often",
+        "Nothing was changed. Five changes of the address were asked for within 24 hours; try again tomorrow.",
+    )
+    .leading("Back to the settings", "/portal/settings")
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use chrono::TimeDelta;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,7 +17,7 @@ use super::json_body::JsonBody;
 use super::minted_since::{MintedSince, RenewalQuery};
 use super::problem::Problem;
 use super::query::Described;
-use crate::accounts::{RenewError, Subscriber, SubscriberChange};
+use crate::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -31,6 +32,10 @@ pub(super) struct Me {
     /// Contact address.
     #[schema(example = "owner@example.com")]
     email: String,
+    /// The contact address that was asked for and waits for its confirmation by a mailed link; left out if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "owner@example.com")]
+    pending_email: Option<String>,
     /// `sk_…`: the credential of all operations but `POST /send`. Empty for a caller with an additional API secret.
     api_secret: String,
     /// ISO 8601, UTC.
@@ -51,7 +56,8 @@ pub(super) struct ChangeMeRequest {
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     label: Field<String>,
-    /// Contact address: where notices go.
+    /// Contact address: where notices and sign-in links go. The present one stops a change that waits for its
+    /// confirmation.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "owner@example.com")]
     #[serde(default)]
     email: Field<String>,
@@ -96,15 +102,19 @@ pub(super) async fn me(
     caller: AuthenticatedSubscriber<MeRead>,
 ) -> Result<Json<Me>, Problem> {
     let is_main = caller.is_main();
-    let mut me = view(&state, caller.subscriber)?;
+    let mut me = view(&state, caller.subscriber).await?;
     if !is_main {
         me.api_secret.clear();
     }
     Ok(Json(me))
 }
 
-/// Changes the label or the contact address; the payment provider's customer gets them too. Notices go to the new
-/// address from then on.
+/// Changes the label or the contact address; the payment provider's customer gets them too.
+///
+/// A new address has to be confirmed within 24 hours by a link that is mailed to it; until then the answer has it as
+/// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it within
+/// 72 hours of the confirmation. Where the gateway sends no mail of its own, or has no portal, a new address counts
+/// immediately. Renewing the API secret stops a change that isn't confirmed yet.
 #[utoipa::path(
     patch,
     path = "/me",
@@ -114,6 +124,7 @@ pub(super) async fn me(
     request_body = ChangeMeRequest,
     responses(
         (status = 200, body = Me),
+        (status = 429, description = "`too_many_email_changes`: five were asked for within 24 hours"),
     )
 )]
 pub(super) async fn change(
@@ -124,29 +135,43 @@ pub(super) async fn change(
     let change = request.validate()?;
     let mut subscriber = caller.subscriber;
     let author = caller.author;
-    let is_there = state
+    let changed = state
         .accounts
         .change_subscriber(subscriber.id, &change, author)
         .await
-        .map_err(|error| Problem::database(&error))?;
-    if !is_there {
-        return Err(secret_renewed());
-    }
+        .map_err(|error| match error {
+            EmailChangeError::Database(error) => Problem::database(&error),
+            EmailChangeError::TooMany { wait } => too_many_email_changes(wait),
+        })?;
+    let changed = changed.ok_or_else(secret_renewed)?;
     state.billing.wake();
-    subscriber.label = change.label.unwrap_or(subscriber.label);
-    subscriber.email = change.email.unwrap_or(subscriber.email);
-    view(&state, subscriber).map(Json)
+    subscriber.label = changed.label.unwrap_or(subscriber.label);
+    subscriber.email = changed.email.unwrap_or(subscriber.email);
+    view(&state, subscriber).await.map(Json)
 }
 
-fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
+fn too_many_email_changes(wait: TimeDelta) -> Problem {
+    let hours = wait.num_hours() + 1;
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_email_changes",
+        format!(
+            "Five changes of the address were asked for within 24 hours. Try again in {hours} hours."
+        ),
+    )
+}
+
+async fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
     let api_secret = state
         .accounts
         .api_secret(&subscriber)
         .map_err(|error| Problem::internal(&error))?;
+    let pending_email = (state.accounts).pending_email(subscriber.id).await;
     Ok(Me {
         subscriber_id: subscriber.id.to_string(),
         label: subscriber.label,
         email: subscriber.email,
+        pending_email: pending_email.map_err(|error| Problem::database(&error))?,
         api_secret: api_secret.expose_secret().to_owned(),
         created_at: iso8601(subscriber.created_at),
         payprov_customer_id: subscriber.payprov_customer_id,
@@ -168,8 +193,9 @@ pub(super) fn secret_renewed() -> Problem {
 /// two callers renew it at the same time, only one succeeds.
 ///
 /// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends all of
-/// them, whenever they were created. Main send keys that may have been read are renewed by `reset-send-key`. The
-/// account's address gets a mail about it, where the gateway sends mail of its own.
+/// them, whenever they were created, and takes back an address that was changed within 72 hours. Main send keys that may have been read are renewed by `reset-send-key`. The
+/// account's address gets a mail about it, where the gateway sends mail of its own, and so does one that was replaced
+/// within 72 hours.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",

@@ -57,6 +57,25 @@ pub(super) struct MintedSince {
     /// Connect sessions of the last seven days, used or not; 1,000 stands for more too.
     #[schema(minimum = 0, maximum = 1_000)]
     connect_sessions: i64,
+    /// The change of the account's address, if it was changed since, or can still be undone; null otherwise.
+    #[schema(required)]
+    email_change: Option<EmailChangeShown>,
+}
+
+/// A change of the account's address.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EmailChangeShown {
+    /// The address before.
+    #[schema(example = "owner@example.com")]
+    former_email: String,
+    /// The address that replaced it.
+    #[schema(example = "owner@example.com")]
+    email: String,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    changed_at: String,
+    /// Whether it was less than 72 hours ago: then `revoke=all` takes the former address back.
+    undoable: bool,
 }
 
 /// An additional API secret.
@@ -112,6 +131,12 @@ impl MintedSince {
             portal_sessions: minted.portal_sessions,
             portal_links: minted.portal_links,
             connect_sessions: minted.connect_sessions,
+            email_change: minted.email_change.map(|changed| EmailChangeShown {
+                former_email: changed.change.former_email,
+                email: changed.change.email,
+                changed_at: iso8601(changed.at),
+                undoable: changed.is_undoable,
+            }),
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct NewSession<'a> {
     pub digest: &'a [u8],
     /// What was shown.
     pub by: SignedInBy,
+    /// Whether it has to show the API secret where others needn't.
+    pub needs_secret: bool,
     /// Now.
     pub now: DateTime<Utc>,
     /// When it ends at the latest.
@@ -36,6 +38,8 @@ pub struct PortalSession {
     pub id: PortalSessionId,
     /// What was shown to sign in.
     pub by: SignedInBy,
+    /// Whether it has to show the API secret where others needn't: it began by a link to an address that was new.
+    pub needs_secret: bool,
     /// When it began.
     pub created_at: DateTime<Utc>,
     /// When it was used last, to the minute.
@@ -67,8 +71,9 @@ pub async fn insert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO portal_sessions
-             (id, subscriber_id, digest, started_by, created_at, last_used_at, expires_at, user_agent, address)
-         VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)",
+             (id, subscriber_id, digest, started_by, created_at, last_used_at, expires_at, user_agent, address,
+              needs_secret)
+         VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9)",
         session.id.0,
         session.subscriber.0,
         session.digest,
@@ -77,6 +82,7 @@ pub async fn insert(
         session.expires_at,
         session.user_agent,
         session.address,
+        session.needs_secret,
     )
     .execute(connection)
     .await?;
@@ -92,7 +98,7 @@ pub async fn find(
 ) -> Result<Option<FoundSession>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT session.id, session.started_by, session.created_at, session.last_used_at,
-                  session.user_agent, session.address, subscriber.id AS subscriber_id,
+                  session.needs_secret, session.user_agent, session.address, subscriber.id AS subscriber_id,
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
                   subscriber.created_at AS signed_up_at, subscriber.credentials_since
@@ -110,6 +116,7 @@ pub async fn find(
             session: PortalSession {
                 id: PortalSessionId(row.id),
                 by: by(&row.started_by)?,
+                needs_secret: row.needs_secret,
                 created_at: row.created_at,
                 last_used_at: row.last_used_at,
                 user_agent: row.user_agent,
@@ -157,7 +164,7 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<PortalSession>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT id, started_by, created_at, last_used_at, user_agent, address
+        "SELECT id, started_by, needs_secret, created_at, last_used_at, user_agent, address
          FROM portal_sessions
          WHERE subscriber_id = $1 AND expires_at > $2 AND last_used_at > $3
          ORDER BY last_used_at DESC, id DESC LIMIT $4",
@@ -173,6 +180,7 @@ pub async fn list(
             Ok(PortalSession {
                 id: PortalSessionId(row.id),
                 by: by(&row.started_by)?,
+                needs_secret: row.needs_secret,
                 created_at: row.created_at,
                 last_used_at: row.last_used_at,
                 user_agent: row.user_agent,

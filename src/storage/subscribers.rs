@@ -107,6 +107,37 @@ pub async fn update(
     Ok(())
 }
 
+/// Sets the address of a subscriber that somebody has shown to read.
+pub async fn set_confirmed_email(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    email: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers SET email = $2, confirmed_email = $2 WHERE id = $1",
+        id.0,
+        email,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Records that somebody has shown to read a subscriber's address.
+pub async fn confirm_email(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers SET confirmed_email = email
+         WHERE id = $1 AND confirmed_email IS DISTINCT FROM email",
+        id.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// A subscriber, its secret sealed.
 #[derive(Debug, Clone)]
 pub struct Subscriber {
@@ -173,21 +204,26 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
-/// Those of an address, in whatever case of its letters (ASCII), the oldest first: accounts that take an address
-/// later push no earlier one out.
+/// Those of an address, in whatever case of its letters (ASCII): all for which it is confirmed, and after them up to
+/// `unconfirmed` others, each the oldest first. So nobody who merely claims an address pushes out who reads it.
 pub async fn find_by_email(
     connection: &mut PgConnection,
     email: &str,
-    limit: i64,
+    unconfirmed: i64,
 ) -> Result<Vec<Subscriber>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                   created_at, credentials_since
-           FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
-           ORDER BY id LIMIT $2"#,
+           FROM (SELECT *, row_number() OVER (PARTITION BY is_confirmed ORDER BY id) AS place
+                 FROM (SELECT *, confirmed_email IS NOT DISTINCT FROM email AS is_confirmed
+                       FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
+                      ) AS of_address
+                ) AS placed
+           WHERE is_confirmed OR place <= $2
+           ORDER BY is_confirmed DESC, id"#,
         email,
-        limit,
+        unconfirmed,
     )
     .fetch_all(connection)
     .await?;

@@ -32,7 +32,7 @@ impl Clock for Ahead {
 
 /// What is deleted by its age, but for the log's partitions: the table, the column with the time, and a row whose time
 /// is `{at}`, which the id `{id}` has too; `{n}` is a number of its own.
-const KEPT: [(&str, &str, &str); 23] = [
+const KEPT: [(&str, &str, &str); 24] = [
     (
         "audit_entries",
         "id",
@@ -69,6 +69,11 @@ const KEPT: [(&str, &str, &str); 23] = [
         "deleted_webhook_endpoints",
         "deleted_at",
         "(endpoint_id, app_id, secret_sealed, deleted_at) VALUES ({id}, {app}, '', {at})",
+    ),
+    (
+        "email_changes",
+        "created_at",
+        "(id, subscriber_id, former_email, email, created_at) VALUES ({id}, {subscriber}, 'a', 'b', {at})",
     ),
     (
         "email_counters",

@@ -6,6 +6,7 @@ pub mod troubles;
 use serde_json::{Value, json};
 
 use crate::command_line::process::{Finished, Invocation};
+use crate::support::caller::Caller;
 use crate::support::database;
 use crate::support::gateway::{Gateway, MAILBOX, SEAL_KEY};
 
@@ -72,6 +73,20 @@ async fn a_subscriber_is_created_listed_renewed_and_deleted() {
     assert_ne!(new, secret);
     assert_eq!(me(&gateway, secret).await.0, 401);
     assert_eq!(me(&gateway, new).await.0, 200);
+
+    // One that was stolen, with what the thief has made by it.
+    let thief = Caller {
+        gateway: &gateway,
+        secret: new.to_owned(),
+    };
+    let left = json!({ "name": "Left", "scopes": ["me:read"] });
+    let left = thief.post("/me/api-secrets", &left).await.success(201);
+    let left = left["api_secret"].as_str().unwrap();
+    assert_eq!(me(&gateway, left).await.0, 200);
+    let renewed = answered(url, &["reset-secret", id, "--revoke-all"]).await;
+    assert_eq!(me(&gateway, left).await.0, 401);
+    assert_eq!(me(&gateway, new).await.0, 401);
+    let new = renewed["api_secret"].as_str().unwrap();
 
     let deleted = answered(url, &["delete", id]).await;
     assert_eq!(deleted, json!({ "deleted": id }));

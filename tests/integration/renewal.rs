@@ -1,4 +1,5 @@
 //! What a renewed API secret ends.
 
+mod address;
 mod minted;
 mod under_way;

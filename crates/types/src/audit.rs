@@ -146,6 +146,10 @@ pub enum AuditAction {
     SubscriberCreated,
     /// A subscriber's label or contact address was changed.
     SubscriberChanged,
+    /// A change of the contact address was asked for; it waits for its confirmation.
+    EmailChangeRequested,
+    /// A change of the contact address was stopped before its confirmation.
+    EmailChangeStopped,
     /// A subscriber was deleted, with its apps and its trail.
     SubscriberDeleted,
     /// The API secret was renewed.
@@ -233,9 +237,11 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 43] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
+        Self::EmailChangeRequested,
+        Self::EmailChangeStopped,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
         Self::ApiSecretRevealed,
@@ -283,6 +289,8 @@ impl AuditAction {
         match self {
             Self::SubscriberCreated => "subscriber.created",
             Self::SubscriberChanged => "subscriber.changed",
+            Self::EmailChangeRequested => "email_change.requested",
+            Self::EmailChangeStopped => "email_change.stopped",
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
             Self::ApiSecretRevealed => "api_secret.revealed",

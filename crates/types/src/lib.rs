@@ -12,6 +12,7 @@ pub mod date;
 pub mod display_name;
 pub mod door;
 pub mod email_address;
+pub mod email_change;
 pub mod encoded_words;
 pub mod event;
 pub mod event_name;

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::email_change::EmailChangeStep;
 
 /// An amount due, as the provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,24 @@ pub enum Notice {
         at: DateTime<Utc>,
         /// The client's address; `None`: the operator's command line.
         address: Option<IpAddr>,
+        /// Who is told beside the account's address: one that it had until recently.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+    /// The account's address is to change, or has.
+    EmailChange {
+        /// How far it is.
+        step: EmailChangeStep,
+        /// Its id.
+        id: Uuid,
+        /// The address that is replaced.
+        former_email: String,
+        /// The address that replaces it.
+        email: String,
+        /// When this step was made.
+        at: DateTime<Utc>,
+        /// The client's address.
+        address: Option<IpAddr>,
     },
 }
 
@@ -59,7 +80,37 @@ impl Notice {
             Self::PaymentActionRequired { .. } => "payment_action_required",
             Self::TrialWillEnd { .. } => "trial_will_end",
             Self::ApiSecretRenewed { .. } => "api_secret_renewed",
+            Self::EmailChange { .. } => "email_change",
         }
+    }
+
+    /// Who is told, if it isn't whatever address the account has when the mail is sent.
+    #[must_use]
+    pub fn recipient(&self) -> Option<&str> {
+        match self {
+            Self::PaymentFailed { .. }
+            | Self::PaymentActionRequired { .. }
+            | Self::TrialWillEnd { .. } => None,
+            Self::ApiSecretRenewed { to, .. } => to.as_deref(),
+            Self::EmailChange {
+                step,
+                former_email,
+                email,
+                ..
+            } => Some(match step {
+                EmailChangeStep::Confirm => email,
+                EmailChangeStep::Requested | EmailChangeStep::Changed => former_email,
+            }),
+        }
+    }
+
+    /// Whether it is about payments, of which a subscriber hears nowhere else.
+    #[must_use]
+    pub const fn is_of_payments(&self) -> bool {
+        !matches!(
+            self,
+            Self::ApiSecretRenewed { .. } | Self::EmailChange { .. }
+        )
     }
 }
 
@@ -91,6 +142,15 @@ mod tests {
             Notice::ApiSecretRenewed {
                 at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
                 address: Some(IpAddr::from([203, 0, 113, 7])),
+                to: None,
+            },
+            Notice::EmailChange {
+                step: EmailChangeStep::Changed,
+                id: Uuid::nil(),
+                former_email: "old@example.com".to_owned(),
+                email: "new@example.com".to_owned(),
+                at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+                address: None,
             },
         ] {
             let stored = serde_json::to_value(&notice).unwrap();

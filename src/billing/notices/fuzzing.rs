@@ -1,8 +1,10 @@
 //! The fuzz target of the notices' words.
 
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use super::text::write;
+use mailgate_types::email_change::EmailChangeStep;
 use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::notice::{AmountDue, Notice};
 
@@ -17,6 +19,8 @@ pub(crate) fn notice_texts(data: &[u8]) {
     let mut parts = text.splitn(3, '\n');
     let mut part = || parts.next().unwrap_or_default().to_owned();
     let (currency, url, label) = (part(), part(), part());
+    // Addresses are checked where they come in.
+    let email = url.chars().filter(|it| !it.is_control()).collect();
     let amount_due = AmountDue {
         minor_units,
         currency,
@@ -36,6 +40,15 @@ pub(crate) fn notice_texts(data: &[u8]) {
             has_payment_method,
         },
         Notice::ApiSecretRenewed {
+            at: moment,
+            address: None,
+            to: None,
+        },
+        Notice::EmailChange {
+            step: EmailChangeStep::Changed,
+            id: Uuid::nil(),
+            former_email: String::new(),
+            email,
             at: moment,
             address: None,
         },

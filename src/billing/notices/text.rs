@@ -7,6 +7,7 @@ use askama::Template;
 use chrono::{DateTime, Utc};
 use url::Url;
 
+use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep, UNDONE_WITHIN};
 use mailgate_types::notice::{AmountDue, Notice};
 use mailgate_types::plain_name::plain_name;
 
@@ -38,8 +39,8 @@ struct Draft {
     links: Vec<(&'static str, String)>,
 }
 
-/// `label` is the subscriber's own name for the account, `billing_page` where it sees to its payments.
-pub(super) fn write(notice: &Notice, label: &str, billing_page: Option<&str>) -> Words {
+/// `label` is the subscriber's own name for the account, `page` where the notice leads to.
+pub(super) fn write(notice: &Notice, label: &str, page: Option<&str>) -> Words {
     let label = plain_name(label);
     let mut draft = match notice {
         Notice::PaymentFailed {
@@ -55,11 +56,18 @@ pub(super) fn write(notice: &Notice, label: &str, billing_page: Option<&str>) ->
             trial_end,
             has_payment_method,
         } => trial_will_end(&label, *trial_end, *has_payment_method),
-        Notice::ApiSecretRenewed { at, address } => {
+        Notice::ApiSecretRenewed { at, address, .. } => {
             return api_secret_renewed(&label, *at, *address).written();
         }
+        Notice::EmailChange {
+            step,
+            email,
+            at,
+            address,
+            ..
+        } => return email_change(&label, (*step, *at, *address), email, web_link(page)).written(),
     };
-    let billing_page = web_link(billing_page).map(|url| ("Billing page", url));
+    let billing_page = web_link(page).map(|url| ("Billing page", url));
     draft.links.extend(billing_page);
     draft.written()
 }
@@ -127,11 +135,84 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
     }
 }
 
-fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -> Draft {
-    let by = address.map_or_else(
+/// From where something was done.
+fn by(address: Option<IpAddr>) -> String {
+    address.map_or_else(
         || "by the operator".to_owned(),
         |address| format!("from {address}"),
-    );
+    )
+}
+
+/// `email` is the new address.
+fn email_change(
+    label: &str,
+    (step, at, address): (EmailChangeStep, DateTime<Utc>, Option<IpAddr>),
+    email: &str,
+    link: Option<String>,
+) -> Draft {
+    let (at, by) = (moment(at), by(address));
+    let not_you = "If it wasn't you, somebody else has access to your account";
+    let then = "renew the API secret, and end everything that was created with it";
+    let (subject, paragraphs, words) = match step {
+        EmailChangeStep::Confirm => (
+            format!("Confirm this address for \"{label}\""),
+            vec![
+                format!(
+                    "Somebody, most likely you, wants this to be the address of the email gateway account \"{label}\". It \
+                     was asked for on {at}, {by}."
+                ),
+                format!(
+                    "Follow the link within {} hours to confirm it. From then on, sign-in links and notices come here.",
+                    CONFIRMED_WITHIN.num_hours()
+                ),
+                "If it wasn't you, you can ignore this mail: nothing changes.".to_owned(),
+            ],
+            "Confirm the address",
+        ),
+        EmailChangeStep::Requested => (
+            format!("The address of \"{label}\" is about to change"),
+            vec![
+                format!(
+                    "On {at}, {by}, somebody asked for the address of \"{label}\" to become {email}. It changes once a \
+                     link that is mailed there is followed; until then this one stays."
+                ),
+                "If it was you, nothing is left to do here.".to_owned(),
+                format!("{not_you}: follow the link to stop the change, then {then}."),
+            ],
+            "Stop the change",
+        ),
+        EmailChangeStep::Changed => (
+            format!("The address of \"{label}\" has changed"),
+            vec![
+                format!(
+                    "On {at}, {by}, the address of \"{label}\" became {email}. Sign-in links and notices go there now."
+                ),
+                "If it was you, nothing is left to do.".to_owned(),
+                if link.is_some() {
+                    format!(
+                        "{not_you}: follow the link within {} hours to take this address back, then {then}.",
+                        UNDONE_WITHIN.num_hours()
+                    )
+                } else {
+                    format!(
+                        "{not_you}: {then}, which also takes this address back within {} hours. Or ask the operator of this \
+                         service.",
+                        UNDONE_WITHIN.num_hours()
+                    )
+                },
+            ],
+            "Take this address back",
+        ),
+    };
+    Draft {
+        subject,
+        paragraphs,
+        links: Vec::from_iter(link.map(|url| (words, url))),
+    }
+}
+
+fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -> Draft {
+    let by = by(address);
     Draft {
         subject: format!("The API secret of \"{label}\" was renewed"),
         paragraphs: vec![

@@ -2,7 +2,6 @@
 //! open files.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rustls::pki_types::CertificateDer;
@@ -163,7 +162,7 @@ async fn subscriptions(pool: &PgPool) -> Result<String, String> {
 
 /// Whether the database's values are sealed under keys that are given, by their ids.
 async fn seal_keys(pool: &PgPool, settings: &Settings) -> Result<String, String> {
-    let keys = Arc::new(&settings.seal_keys);
+    let keys = &settings.seal_keys;
     let read = async {
         let mut connection = pool.acquire().await?;
         sealed::newest_secret(&mut connection).await

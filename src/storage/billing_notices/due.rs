@@ -19,7 +19,7 @@ pub struct Due {
     pub subscriber: SubscriberId,
     /// The subscriber's name.
     pub label: String,
-    /// The subscriber's contact address.
+    /// Whom it is mailed to: the subscriber's contact address, unless the notice says another.
     pub email: String,
     /// Its content; `None` if it can't be read.
     pub notice: Option<Notice>,
@@ -87,16 +87,20 @@ pub async fn claim(
     )
     .fetch_all(connection)
     .await?;
-    let claimed = rows.into_iter().map(|row| Due {
-        id: row.id,
-        subscriber: SubscriberId(row.subscriber_id),
-        label: row.label,
-        email: row.email,
-        notice: serde_json::from_value(row.data).ok(),
-        attempts: row.attempts,
-        created_at: row.created_at,
-        left_before: row.leaving_at.is_some(),
-        lease_until,
+    let claimed = rows.into_iter().map(|row| {
+        let notice: Option<Notice> = serde_json::from_value(row.data).ok();
+        let recipient = notice.as_ref().and_then(Notice::recipient);
+        Due {
+            id: row.id,
+            subscriber: SubscriberId(row.subscriber_id),
+            label: row.label,
+            email: recipient.map_or(row.email, str::to_owned),
+            notice,
+            attempts: row.attempts,
+            created_at: row.created_at,
+            left_before: row.leaving_at.is_some(),
+            lease_until,
+        }
     });
     Ok(claimed.collect())
 }

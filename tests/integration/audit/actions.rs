@@ -48,6 +48,11 @@ fn expected(action: AuditAction) -> Expected {
             let details = json!({ "label": { "from": "New", "to": "Newer" } });
             of("subscriber", false, "", details)
         }
+        A::EmailChangeRequested | A::EmailChangeStopped => {
+            let details =
+                json!({ "email": { "from": "new@example.com", "to": "newer@example.com" } });
+            of("subscriber", false, "", details)
+        }
         A::SubscriberDeleted | A::SecretsResealed => Expected {
             has_address: false,
             ..of("operator", false, "", none())
@@ -442,6 +447,17 @@ impl Walk<'_> {
         self.change(A::SubscriptionCanceled, secret, cancel, json!({}))
             .await;
     }
+
+    async fn with_another_address(&mut self, secret: &str) {
+        for (action, email) in [
+            (AuditAction::EmailChangeRequested, "newer@example.com"),
+            (AuditAction::EmailChangeStopped, "new@example.com"),
+        ] {
+            let me = (Method::PATCH, "/me");
+            self.change(action, secret, me, json!({ "email": email }))
+                .await;
+        }
+    }
 }
 
 async fn command(gateway: &Gateway, keys: &str, arguments: &[&str]) -> Finished {
@@ -460,6 +476,7 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
         .billed()
         .set("HTTP__OPERATOR_TOKEN", TOKEN)
         .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
+        .set("PORTAL__BASE_URL", "https://portal.example/portal")
         .start()
         .await;
     let mut walk = Walk {
@@ -483,6 +500,7 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     let (rename, body) = ((Method::PATCH, "/me"), json!({ "label": "Newer" }));
     walk.change(AuditAction::SubscriberChanged, secret, rename, body)
         .await;
+    walk.with_another_address(secret).await;
     let reset = (Method::POST, "/me/reset-api-secret");
     walk.change(AuditAction::ApiSecretRenewed, secret, reset, json!({}))
         .await;

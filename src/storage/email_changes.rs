@@ -1,0 +1,199 @@
+//! The table `email_changes`: changes of a subscriber's address that wait for their confirmation, or can be undone. Who
+//! changes one has locked the subscriber's row.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use mailgate_types::email_change::{CONFIRMED_WITHIN, UNDONE_WITHIN};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::past::Past;
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmailChange {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose address it is.
+    pub subscriber: SubscriberId,
+    /// The address that is replaced.
+    pub former_email: String,
+    /// The address that replaces it.
+    pub email: String,
+    /// When it was asked for.
+    pub created_at: DateTime<Utc>,
+    /// When the new address became the account's; `None`: it waits for that.
+    pub confirmed_at: Option<DateTime<Utc>>,
+}
+
+impl EmailChange {
+    /// Whether it waits for its confirmation, and can still be confirmed.
+    #[must_use]
+    pub fn is_pending(&self, now: DateTime<Utc>) -> bool {
+        self.confirmed_at.is_none() && now < self.created_at + CONFIRMED_WITHIN
+    }
+
+    /// Whether it was confirmed, and can still be undone.
+    #[must_use]
+    pub fn can_be_undone(&self, now: DateTime<Utc>) -> bool {
+        (self.confirmed_at).is_some_and(|confirmed_at| now < confirmed_at + UNDONE_WITHIN)
+    }
+}
+
+/// Inserts a change.
+pub async fn insert(
+    connection: &mut PgConnection,
+    change: &EmailChange,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO email_changes (id, subscriber_id, former_email, email, created_at, confirmed_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        change.id,
+        change.subscriber.0,
+        change.former_email,
+        change.email,
+        change.created_at,
+        change.confirmed_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A change that hasn't been replaced, stopped or undone.
+pub async fn find(
+    connection: &mut PgConnection,
+    id: Uuid,
+) -> Result<Option<EmailChange>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at
+         FROM email_changes WHERE id = $1 AND ended_at IS NULL",
+        id,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| EmailChange {
+        id: row.id,
+        subscriber: SubscriberId(row.subscriber_id),
+        former_email: row.former_email,
+        email: row.email,
+        created_at: row.created_at,
+        confirmed_at: row.confirmed_at,
+    }))
+}
+
+/// How many of a subscriber's changes are looked at. Where changes are mailed there are far fewer.
+const LISTED: i64 = 1_000;
+
+/// A subscriber's changes that haven't been replaced, stopped or undone, oldest first.
+pub async fn of_subscriber(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<Vec<EmailChange>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT id, former_email, email, created_at, confirmed_at
+         FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL ORDER BY id LIMIT $2",
+        subscriber.0,
+        LISTED,
+    )
+    .fetch_all(connection)
+    .await?;
+    let changes = rows.into_iter().map(|row| EmailChange {
+        id: row.id,
+        subscriber,
+        former_email: row.former_email,
+        email: row.email,
+        created_at: row.created_at,
+        confirmed_at: row.confirmed_at,
+    });
+    Ok(changes.collect())
+}
+
+/// When the oldest of a subscriber's last `most` changes was asked for, if there have been so many since `since`.
+pub async fn oldest_of_last(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: DateTime<Utc>,
+    most: i64,
+) -> Result<Option<DateTime<Utc>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT created_at FROM email_changes WHERE subscriber_id = $1 AND created_at > $2
+         ORDER BY created_at DESC OFFSET $3 LIMIT 1",
+        subscriber.0,
+        since,
+        most - 1,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Records that the new address is the account's.
+pub async fn confirm(
+    connection: &mut PgConnection,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE email_changes SET confirmed_at = $2 WHERE id = $1",
+        id,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Ends a subscriber's change that waits for its confirmation, if there is one.
+pub async fn end_pending(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE email_changes SET ended_at = $2
+         WHERE subscriber_id = $1 AND confirmed_at IS NULL AND ended_at IS NULL",
+        subscriber.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Ends a change, and whatever was changed after it.
+pub async fn end_from(
+    connection: &mut PgConnection,
+    change: &EmailChange,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE email_changes SET ended_at = $3
+         WHERE subscriber_id = $1 AND id >= $2 AND ended_at IS NULL",
+        change.subscriber.0,
+        change.id,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes changes that were asked for by `past`, `limit` at most, and returns how many. Several replicas may do it at
+/// the same time.
+pub async fn remove_lapsed(
+    connection: &mut PgConnection,
+    past: Past,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM email_changes WHERE id IN (
+             SELECT id FROM email_changes WHERE created_at <= $1
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        past.moment(),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
