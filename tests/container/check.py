@@ -303,6 +303,21 @@ def check_package(stack):
     say(f"the package serves, and passes its {len(checked['checks'])} checks")
 
 
+def make_former_volume(stack):
+    """A database as root's container made it, which the compose file had before: what follows runs on its volume."""
+    file = stack.folder / "docker-compose.yml"
+    text = file.read_text()
+    former, count = re.subn(r"(?m)^      # Its socket\..*?(?=^    healthcheck:)", "", text, flags=re.S)
+    assert count == 1 and "user: postgres" not in former, former
+    file.write_text(former)
+    stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
+    stack.await_healthy("database")
+    assert stack.inspect("database")["HostConfig"]["ReadonlyRootfs"] is False
+    stack.sql("CREATE TABLE former (number integer); INSERT INTO former VALUES (1)")
+    stack.compose("down")
+    file.write_text(text)
+
+
 def check_limits(stack):
     """What the compose file allows a container is what the kernel holds it to."""
     for service, memory, processes in (("gateway", 1536 << 20, 256), ("database", 2 << 30, 512)):
@@ -315,15 +330,18 @@ def check_limits(stack):
 
 
 def check_confinement(stack):
-    """The container can't write, isn't root, and shows no secret in its environment or log."""
+    """The containers can't write, aren't root, and the gateway's shows no secret in its environment or log."""
     check_limits(stack)
-    details = stack.inspect("gateway")
-    assert details["HostConfig"]["ReadonlyRootfs"] is True, details["HostConfig"]
-    process = Path(f"/proc/{details['State']['Pid']}")
-    status = (process / "status").read_text()
-    assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.M), status
-    assert re.search(r"^CapEff:\t0+$", status, re.M), status
-    assert re.search(r"^NoNewPrivs:\t1$", status, re.M), status
+    for service in ("database", "gateway"):
+        details = stack.inspect(service)
+        assert details["HostConfig"]["ReadonlyRootfs"] is True, details["HostConfig"]
+        process = Path(f"/proc/{details['State']['Pid']}")
+        status = (process / "status").read_text()
+        user = "10001" if service == "gateway" else r"[1-9]\d*"
+        assert re.search(rf"^Uid:\t({user})\t\1\t\1\t\1$", status, re.M), status
+        assert re.search(rf"^Gid:\t({user})\t\1\t\1\t\1$", status, re.M), status
+        assert re.search(r"^CapEff:\t0+$", status, re.M) and re.search(r"^CapBnd:\t0+$", status, re.M), status
+        assert re.search(r"^NoNewPrivs:\t1$", status, re.M), status
     environment = (process / "environ").read_bytes()
     for path in (stack.private / "secrets").iterdir():
         value = path.read_text().strip()
@@ -478,9 +496,12 @@ def main():
         check_pinning(repository, home)
         try_demo(stack)
         prepare(stack)
+        make_former_volume(stack)
         stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
         stack.await_healthy("database")
-        say("the database is healthy")
+        assert stack.sql("DELETE FROM former RETURNING number")[0] == ["1"]
+        stack.sql("DROP TABLE former")
+        say("the database is healthy, on a volume that root's container made")
         address = stack.start_provider()
         stack.take_binary()
         check_image(stack.binary, sys.argv[3])
