@@ -1,24 +1,11 @@
 //! How long entries are kept: as long as the log, and longer than their app.
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
-use mailgate::workers;
-use mailgate_types::clock::{MovedClock, SharedClock};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::support::caller::path;
-use crate::support::retention::kept_for;
-
-/// One round of the worker that drops what is too old.
-async fn drop_old(gateway: &Gateway, days: u32) {
-    let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
-    let ended = CancellationToken::new();
-    ended.cancel();
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, kept_for(days), ended).await;
-}
+use crate::support::retention::{kept_for, look_after};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_are_dropped_with_the_log() {
@@ -28,7 +15,7 @@ async fn entries_are_dropped_with_the_log() {
     owner.create("Later").await;
     let both = ["app.created", "user.connected"];
     assert_eq!(actions(&owner, "").await, both);
-    drop_old(&gateway, 7).await;
+    look_after(&gateway, kept_for(7)).await;
     assert_eq!(actions(&owner, "").await, both);
     // More of them than go together.
     let insert = "INSERT INTO audit_entries (id, subscriber_id, action, actor, details)
@@ -39,12 +26,8 @@ async fn entries_are_dropped_with_the_log() {
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
-    // The gateway's own worker may have the right to drop at the moment.
-    let dropped = async |gateway: &Gateway| {
-        drop_old(gateway, 3).await;
-        rows(gateway).await.len() == 1
-    };
-    gateway.eventually("the end of what is old", dropped).await;
+    look_after(&gateway, kept_for(3)).await;
+    assert_eq!(rows(&gateway).await.len(), 1);
     assert_eq!(actions(&owner, "").await, ["app.created"]);
     gateway.stop().await;
 }

@@ -1,17 +1,14 @@
 //! What the log and the statistics keep of bounces, and when it goes.
 
 use chrono::TimeDelta;
-use mailgate::workers;
 use mailgate_types::bounce_type::BounceType::{Permanent, Temporary};
-use mailgate_types::clock::{Clock as _, MovedClock, SharedClock};
+use mailgate_types::clock::Clock as _;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 use super::{bounce, log_id};
 use crate::support::caller::{Caller, path};
 use crate::support::gateway::{Gateway, OPERATOR};
-use crate::support::retention::kept_for;
+use crate::support::retention::{kept_for, look_after};
 
 async fn rows(gateway: &Gateway, table: &str) -> i64 {
     sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}")))
@@ -206,17 +203,8 @@ async fn they_go_with_the_log_and_statistics_stay() {
     gateway.clock.advance(TimeDelta::days(40));
     let (_, later) = gateway.send_to("carol@example.com").await;
     bounce(&gateway, log_id(&later), "carol@example.com", Permanent).await;
-    // The gateway's own round, which keeps them longer, may be under way: one at a time does the work.
-    let ended = CancellationToken::new();
-    ended.cancel();
-    gateway
-        .eventually("the removal", async |gateway| {
-            let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
-            let pool = gateway.daemon.pool.clone();
-            workers::keep_partitions(pool, clock, kept_for(30), ended.clone()).await;
-            rows(gateway, "bounces").await == 1
-        })
-        .await;
+    look_after(&gateway, kept_for(30)).await;
+    assert_eq!(rows(&gateway, "bounces").await, 1);
     assert_eq!(rows(&gateway, "bounced_messages").await, 1);
     let page = caller.get("/logs?bounced=true").await.success(200);
     assert_eq!(page["total"], 1);

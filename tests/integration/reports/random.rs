@@ -9,7 +9,6 @@ use mailgate::accounts::AppFields;
 use mailgate::reports::{AppReference, Filter, Period, Reports, Start};
 use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
 use mailgate::storage::{bounced_messages, email_counters, journal, partitions};
-use mailgate::workers;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
@@ -22,11 +21,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use sqlx::PgConnection;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::gateway::{Gateway, OPERATOR};
-use crate::support::retention::kept_for;
+use crate::support::retention::{kept_for, look_after};
 
 /// Messages, filters of each stage, and days that the messages lie in.
 const MESSAGES: usize = 1_500;
@@ -507,16 +505,7 @@ async fn reports_say_what_counting_says() {
         .execute(&mut world.gateway.database().await)
         .await
         .unwrap();
-    let clock: SharedClock = Arc::<MovedClock>::clone(&world.gateway.clock);
-    let ended = CancellationToken::new();
-    ended.cancel();
-    workers::keep_partitions(
-        world.gateway.daemon.pool.clone(),
-        clock,
-        kept_for(20),
-        ended,
-    )
-    .await;
+    look_after(&world.gateway, kept_for(20)).await;
     world.kept_since = partitions::midnight(world.now.date_naive() - Days::new(20));
     world.check("old days dropped").await;
     let after = world

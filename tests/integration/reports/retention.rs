@@ -1,18 +1,15 @@
 //! Dropping old days while messages are logged.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::Days;
 use mailgate::storage::partitions;
-use mailgate::workers;
-use mailgate_types::clock::{Clock, SharedClock};
+use mailgate_types::clock::Clock;
 use sqlx::Executor as _;
-use tokio_util::sync::CancellationToken;
 
 use crate::support::gateway::Gateway;
-use crate::support::retention::kept_for;
+use crate::support::retention::{kept_for, look_after};
 
 /// Longest that a message may take meanwhile, and that a day may take to go: much longer than they do, for
 /// machines that do other things beside.
@@ -43,13 +40,10 @@ async fn old_days_go_in_no_time_and_hold_up_nobody() {
         .await
         .unwrap();
 
-    let ended = CancellationToken::new();
-    ended.cancel();
-    let clock: SharedClock = Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
     let dropped = AtomicBool::new(false);
     let dropping = async {
         let began = Instant::now();
-        workers::keep_partitions(gateway.daemon.pool.clone(), clock, kept_for(30), ended).await;
+        look_after(&gateway, kept_for(30)).await;
         dropped.store(true, Ordering::Relaxed);
         began.elapsed()
     };

@@ -1,13 +1,9 @@
 //! The log's daily partitions.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use mailgate::storage::partitions::midnight;
-use mailgate::workers;
-use mailgate_types::clock::{Clock, SharedClock};
+use mailgate_types::clock::Clock;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::command_line::process::http_client;
 use crate::command_line::serve::replica;
@@ -15,7 +11,7 @@ use crate::support::database::COUNTED;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::ports;
-use crate::support::retention::kept_for;
+use crate::support::retention::{kept_for, kept_since, look_after};
 
 fn partition(day: NaiveDate) -> String {
     format!("email_logs_{}", day.format("%Y%m%d"))
@@ -39,20 +35,6 @@ async fn partitions(gateway: &Gateway) -> Vec<String> {
     .unwrap()
 }
 
-/// One round of the worker that looks after the partitions.
-async fn look_after(gateway: &Gateway, retention_days: u32) {
-    let ended = CancellationToken::new();
-    ended.cancel();
-    let clock: SharedClock = Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
-    workers::keep_partitions(
-        gateway.daemon.pool.clone(),
-        clock,
-        kept_for(retention_days),
-        ended,
-    )
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_lie_in_their_day_and_go_with_it() {
     let gateway = Gateway::start().await;
@@ -71,17 +53,15 @@ async fn rows_lie_in_their_day_and_go_with_it() {
 
     let today = gateway.clock.now().date_naive();
     let oldest = today - Days::new(5);
+    look_after(&gateway, kept_for(5)).await;
+    assert_eq!(rows(&gateway).await, rows_before[1..]);
+    assert_eq!(partitions(&gateway).await.first(), Some(&partition(oldest)));
+    // Another round may be making them.
     gateway
-        .eventually("the old days' end", async |gateway| {
-            // Another round may be at it, which the worker leaves alone.
-            look_after(gateway, 5).await;
-            rows(gateway).await.len() == 1
+        .eventually("the days ahead", async |gateway| {
+            partitions(gateway).await.last() == Some(&partition(today + Days::new(35)))
         })
         .await;
-    assert_eq!(rows(&gateway).await, rows_before[1..]);
-    let kept = partitions(&gateway).await;
-    assert_eq!(kept.first(), Some(&partition(oldest)));
-    assert_eq!(kept.last(), Some(&partition(today + Days::new(35))));
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_class WHERE relname = $1")
         .bind(partition(oldest - Days::new(1)))
         .fetch_one(&mut gateway.database().await)
@@ -99,7 +79,7 @@ async fn a_gateway_that_runs_for_months_always_has_a_day_to_log_to() {
         let day = partition(gateway.clock.now().date_naive() + Days::new(14));
         gateway
             .eventually("the next partitions", async |gateway| {
-                look_after(gateway, 90).await;
+                look_after(gateway, kept_for(90)).await;
                 partitions(gateway).await.contains(&day)
             })
             .await;
@@ -119,12 +99,8 @@ async fn no_message_that_waits_keeps_a_day() {
         .await;
     assert_eq!(gateway.send_to("tempfail@example.com").await.0, 202);
     gateway.clock.advance(TimeDelta::days(10));
-    gateway
-        .eventually("the old day's end", async |gateway| {
-            look_after(gateway, 5).await;
-            rows(gateway).await.is_empty()
-        })
-        .await;
+    look_after(&gateway, kept_for(5)).await;
+    assert!(rows(&gateway).await.is_empty());
     assert_eq!(gateway.spooled().await, 1);
     // It comes to its end all the same, and is counted.
     gateway.clock.advance(TimeDelta::days(20));
@@ -174,13 +150,6 @@ async fn a_clock_that_is_moved_still_has_a_day_to_log_to() {
     }
 }
 
-async fn kept_since(gateway: &Gateway) -> DateTime<Utc> {
-    sqlx::query_scalar("SELECT kept_since FROM log_retention")
-        .fetch_one(&mut gateway.database().await)
-        .await
-        .unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_beginning_of_the_log_that_lies_ahead_is_set_back() {
     let gateway = Gateway::start().await;
@@ -192,7 +161,7 @@ async fn a_beginning_of_the_log_that_lies_ahead_is_set_back() {
     gateway
         .eventually("beginning that is set back", async |gateway| {
             // Another round may be at it, which the worker leaves alone.
-            look_after(gateway, 90).await;
+            look_after(gateway, kept_for(90)).await;
             kept_since(gateway).await < gateway.clock.now()
         })
         .await;
@@ -204,12 +173,8 @@ async fn a_beginning_of_the_log_that_lies_ahead_is_set_back() {
     // It moves ahead as before.
     gateway.clock.advance(TimeDelta::days(40));
     let moved = midnight(gateway.clock.now().date_naive() - Days::new(30));
-    gateway
-        .eventually("beginning that moves on", async |gateway| {
-            look_after(gateway, 30).await;
-            kept_since(gateway).await == moved
-        })
-        .await;
+    look_after(&gateway, kept_for(30)).await;
+    assert_eq!(kept_since(&gateway).await, moved);
     gateway.stop().await;
 }
 

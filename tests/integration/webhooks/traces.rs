@@ -1,19 +1,18 @@
 //! What is kept, and when it goes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
-use mailgate::workers::{self, Retention};
-use mailgate_types::clock::{Clock, MovedClock, SharedClock};
+use mailgate::workers::Retention;
+use mailgate_types::clock::Clock;
 use mailgate_types::event::Emission;
 use mailgate_types::ids::LogId;
-use tokio_util::sync::CancellationToken;
 
 use super::{SECRET, attempted, configure, connected, gateway, happen, listener, queued, replied};
 use crate::support::gateway::Gateway;
 use crate::support::receiver::{Receiver, Reply};
+use crate::support::retention::look_after;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_taken_back_is_not_told() {
@@ -49,16 +48,12 @@ async fn of_day(gateway: &Gateway, day: &str) -> usize {
     names.iter().filter(|name| name.ends_with(day)).count()
 }
 
-/// One round of the worker that looks after the partitions, where webhooks are tried for so many days.
-async fn look_after(gateway: &Gateway, days: u64) {
-    let ended = CancellationToken::new();
-    ended.cancel();
-    let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
-    let retention = Retention {
+/// Where webhooks are tried for so many days.
+fn tried_for(days: u64) -> Retention {
+    Retention {
         log_days: 5,
         webhooks: Duration::from_hours(days * 24),
-    };
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, retention, ended).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,12 +79,12 @@ async fn messages_age_as_the_log_does_but_for_those_that_are_still_queued() {
     gateway.clock.advance(TimeDelta::days(9));
     gateway
         .eventually("the days ahead are made", async |gateway| {
-            look_after(gateway, 10).await;
+            look_after(gateway, tried_for(10)).await;
             let today = gateway.clock.now().format("%Y%m%d").to_string();
             of_day(gateway, &today).await == 2
         })
         .await;
-    look_after(&gateway, 10).await;
+    look_after(&gateway, tried_for(10)).await;
     assert_eq!(of_day(&gateway, &day).await, 2);
     assert!(!has_log(&gateway, &day).await, "the log waits for nobody");
     assert_eq!(counted(&gateway).await, 1);
@@ -98,7 +93,7 @@ async fn messages_age_as_the_log_does_but_for_those_that_are_still_queued() {
     assert!(both[1].success);
     gateway
         .eventually("the day goes", async |gateway| {
-            look_after(gateway, 10).await;
+            look_after(gateway, tried_for(10)).await;
             of_day(gateway, &day).await == 0 && counted(gateway).await == 0
         })
         .await;
@@ -133,12 +128,12 @@ async fn what_is_queued_again_and_again_keeps_no_day() {
     .await
     .unwrap();
     gateway.clock.advance(TimeDelta::days(4));
-    look_after(&gateway, 1).await;
+    look_after(&gateway, tried_for(1)).await;
     assert_eq!(of_day(&gateway, &day).await, 2);
     gateway.clock.advance(TimeDelta::days(3));
     gateway
         .eventually("the day goes", async |gateway| {
-            look_after(gateway, 1).await;
+            look_after(gateway, tried_for(1)).await;
             of_day(gateway, &day).await == 0 && !has_log(gateway, &day).await
         })
         .await;
