@@ -8,19 +8,18 @@ use governor::clock::DefaultClock;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::Accounts;
-use mailgate_types::limiter::KeyedLimiter;
-use mailgate_types::neighbourhood::neighbourhood;
+use mailgate_types::address_limiter::AddressLimiter;
 
 /// How long an answer is delayed once an address has used up its failures per minute.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// The largest number of addresses tracked; beyond it, each failure of another one counts as one too many.
+/// The largest number of addresses tracked.
 const REMEMBERED: usize = 100_000;
 
 /// Failures by address.
 #[derive(Debug)]
 pub(super) struct Failures {
-    limiter: KeyedLimiter<IpAddr>,
+    limiter: AddressLimiter,
     /// Limits the warnings, so that strangers can't flood the log.
     warnings: DefaultDirectRateLimiter,
 }
@@ -28,16 +27,15 @@ pub(super) struct Failures {
 impl Failures {
     pub(super) fn new(per_minute: u32) -> Self {
         let per_minute = NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN);
-        let quota = Quota::per_minute(per_minute);
         Self {
-            limiter: KeyedLimiter::new(quota, REMEMBERED, DefaultClock::default()),
+            limiter: AddressLimiter::new(per_minute, REMEMBERED, DefaultClock::default()),
             warnings: RateLimiter::direct(Quota::per_minute(NonZeroU32::MIN)),
         }
     }
 
     /// Counts a failure; returns whether there were too many.
     fn count(&self, address: IpAddr) -> bool {
-        self.limiter.count(&neighbourhood(address)).is_err()
+        self.limiter.count(address).is_err()
     }
 }
 

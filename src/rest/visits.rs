@@ -11,17 +11,17 @@ use governor::clock::DefaultClock;
 use super::connect_pages::PageProblem;
 use super::problem::whole_seconds;
 use crate::config::Limits;
+use mailgate_types::address_limiter::AddressLimiter;
 use mailgate_types::ids::AppId;
 use mailgate_types::limiter::KeyedLimiter;
-use mailgate_types::neighbourhood::neighbourhood;
 
-/// Addresses that are remembered at most; while more of them come, each further visit is one too many.
+/// Addresses that are remembered at most.
 const ADDRESSES: usize = 100_000;
 
 /// Visits by address, and by the link's app.
 #[derive(Debug)]
 pub struct Visits {
-    addresses: KeyedLimiter<IpAddr>,
+    addresses: AddressLimiter,
     apps: KeyedLimiter<uuid::Uuid>,
 }
 
@@ -29,19 +29,17 @@ impl Visits {
     /// With these bounds.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        let quota = |per_minute: u32| {
-            Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN))
-        };
+        let some = |per_minute: u32| NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN);
         let clock = DefaultClock::default();
         Self {
-            addresses: KeyedLimiter::new(
-                quota(limits.connect_visits_per_minute),
+            addresses: AddressLimiter::new(
+                some(limits.connect_visits_per_minute),
                 ADDRESSES,
                 clock.clone(),
             ),
             // Only apps that there are.
             apps: KeyedLimiter::new(
-                quota(limits.connect_visits_per_minute_per_app),
+                Quota::per_minute(some(limits.connect_visits_per_minute_per_app)),
                 usize::MAX,
                 clock,
             ),
@@ -50,8 +48,7 @@ impl Visits {
 
     /// Counts a visit from this address.
     pub(super) fn from(&self, address: IpAddr) -> Result<(), PageProblem> {
-        let counted = self.addresses.count(&neighbourhood(address));
-        counted.map(drop).map_err(too_many)
+        self.addresses.count(address).map_err(too_many)
     }
 
     /// Counts a visit by a link of this app's.

@@ -1,5 +1,6 @@
 //! The types that everything else shares: ids, secrets, addresses, limits, events. They do no I/O.
 
+pub mod address_limiter;
 pub mod audit;
 pub mod bounce_type;
 pub mod budget;

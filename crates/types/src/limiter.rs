@@ -1,53 +1,106 @@
 //! Rate limits by key, in bounded memory: keys with a full quota are dropped once a minute, and not scanned in between.
 
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
-use governor::state::keyed::DefaultKeyedStateStore;
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::state::keyed::{DefaultKeyedStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
 
 /// How often keys are dropped.
-const SWEEP: Duration = Duration::from_mins(1);
+pub(crate) const SWEEP: Duration = Duration::from_mins(1);
 
 /// A rate limiter by key. `C` is the clock, which tests replace.
 #[derive(Debug)]
 pub struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
-    limiter: RateLimiter<K, DefaultKeyedStateStore<K>, C, StateInformationMiddleware>,
+    limiter: RateLimiter<K, Keys<K>, C, StateInformationMiddleware>,
+    keys: Keys<K>,
     clock: C,
     most: usize,
     next_sweep: Mutex<C::Instant>,
 }
 
+/// The keys, which the limiter keeps to itself.
+#[derive(Debug)]
+struct Keys<K: Hash + Eq + Clone>(Arc<DefaultKeyedStateStore<K>>);
+
+impl<K: Hash + Eq + Clone> StateStore for Keys<K> {
+    type Key = K;
+
+    fn measure_and_replace<T, F, E>(&self, key: &K, f: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        self.0.measure_and_replace(key, f)
+    }
+}
+
+impl<K: Hash + Eq + Clone> ShrinkableKeyedStateStore<K> for Keys<K> {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.0.as_ref().retain_recent(drop_below);
+    }
+
+    fn shrink_to_fit(&self) {
+        self.0.as_ref().shrink_to_fit();
+    }
+
+    fn len(&self) -> usize {
+        self.0.as_ref().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.as_ref().is_empty()
+    }
+}
+
 impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
     /// Tracks at most `most` keys.
     pub fn new(quota: Quota, most: usize, clock: C) -> Self {
-        let state = DefaultKeyedStateStore::default();
+        let keys = Arc::<DefaultKeyedStateStore<K>>::default();
         Self {
-            limiter: RateLimiter::new(quota, state, clock.clone()),
+            limiter: RateLimiter::new(quota, Keys(Arc::clone(&keys)), clock.clone()),
+            keys: Keys(keys),
             next_sweep: Mutex::new(clock.now() + SWEEP.into()),
             clock,
             most,
         }
     }
 
-    /// Counts one more event for a key and returns how many are left. While the limiter is full, every key counts as
-    /// over its limit, even one that it tracks.
+    /// Counts one more event for a key and returns how many are left. While the limiter is full, those that it tracks
+    /// go on as before, and a new one counts as over its limit: a flood of keys neither gets through nor shuts out who
+    /// was there.
     ///
     /// # Errors
     ///
     /// The time to wait until the next one is allowed.
     pub fn count(&self, key: &K) -> Result<u32, Duration> {
-        self.sweep();
-        if self.limiter.len() >= self.most {
-            return Err(SWEEP);
+        self.count_if_room(key).unwrap_or(Err(SWEEP))
+    }
+
+    /// As [`KeyedLimiter::count`]; `None`, and nothing counted, for a new key while the limiter is full.
+    pub(crate) fn count_if_room(&self, key: &K) -> Option<Result<u32, Duration>> {
+        if self.held() >= self.most && !self.holds(key) {
+            return None;
         }
-        match self.limiter.check_key(key) {
+        Some(match self.limiter.check_key(key) {
             Ok(state) => Ok(state.remaining_burst_capacity()),
             Err(refusal) => Err(refusal.wait_time_from(self.clock.now())),
-        }
+        })
+    }
+
+    /// Whether it tracks a key.
+    pub(crate) fn holds(&self, key: &K) -> bool {
+        self.keys.0.contains_key(key)
+    }
+
+    /// How many keys it tracks.
+    pub(crate) fn held(&self) -> usize {
+        self.sweep();
+        self.limiter.len()
     }
 
     fn sweep(&self) {
@@ -104,10 +157,16 @@ mod tests {
         let limiter = limiter(&clock);
         let taken = (0..10_000).filter(|key| limiter.count(key).is_ok()).count();
         assert_eq!((taken, limiter.limiter.len()), (1_000, 1_000));
-        assert_eq!(limiter.count(&1), Err(SWEEP), "nor is anybody let through");
+        assert_eq!(limiter.count(&10_001), Err(SWEEP), "nor is it let through");
+        assert_eq!(limiter.count(&1), Ok(0), "who was there goes on");
+        assert!(limiter.count(&1).is_err(), "with its limit");
         clock.advance(SWEEP);
         assert_eq!(limiter.count(&10_001), Ok(1));
-        assert_eq!(limiter.limiter.len(), 1);
+        assert_eq!(
+            limiter.limiter.len(),
+            2,
+            "with the one that was at its limit"
+        );
     }
 
     proptest! {
