@@ -41,6 +41,7 @@ pub use self::apps::ChangeError;
 pub use crate::storage::api_secrets::{ApiSecretRow, Limited, Opened};
 pub use crate::storage::apps::{App, Change, NamedApp, SendingApp};
 pub use crate::storage::email_changes::EmailChange;
+pub use crate::storage::minted::recent::{LISTED, Recent, RecentApp, RecentWebhook};
 pub use crate::storage::minted::{MintedApiSecret, MintedSendKey};
 pub use crate::storage::portal_sessions::{FoundSession, PortalSession};
 pub use crate::storage::send_keys::SendKeyRow;

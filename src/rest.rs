@@ -41,6 +41,7 @@ mod logs;
 mod me;
 mod messages;
 mod minted_since;
+mod minted_staying;
 mod oauth_callback;
 mod payprov;
 mod payprov_actions;

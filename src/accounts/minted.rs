@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use super::Accounts;
 use super::audit::AuditedTransaction;
 use crate::storage::email_changes::{self, EmailChange};
+use crate::storage::minted::recent::{self, Recent, RecentApp, RecentWebhook};
 use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};
 use crate::storage::subscribers::Subscriber;
 use crate::storage::{api_secrets, apps, send_keys};
@@ -37,6 +38,10 @@ pub struct Minted {
     pub connect_sessions: i64,
     /// The first change of the address since the secret was renewed before, or that can still be undone.
     pub email_change: Option<ChangedEmail>,
+    /// Apps that were created since then. No renewal ends them.
+    pub apps: Recent<RecentApp>,
+    /// Webhook configurations that were created or changed since then. No renewal ends them.
+    pub webhooks: Recent<RecentWebhook>,
 }
 
 /// A change of the address.
@@ -77,6 +82,8 @@ pub(super) async fn read(
         connect_sessions: minted::connect_sessions(connection, subscriber, lasting, COUNTED)
             .await?,
         email_change: changed_email(connection, subscriber, since, now).await?,
+        apps: recent::apps(connection, subscriber, since).await?,
+        webhooks: recent::webhooks(connection, subscriber, since).await?,
     })
 }
 

@@ -14,8 +14,8 @@ use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
-use super::words::Moment;
-use crate::accounts::{self, Accounts, Minted, RenewError, ShowError, Visitor};
+use super::words::{Moment, number};
+use crate::accounts::{self, Accounts, LISTED, Minted, RenewError, ShowError, Visitor};
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -65,7 +65,29 @@ struct RenewPage {
     last: String,
     /// What was created with the API secrets.
     minted: Minted,
+    more: More,
     since: Option<Moment>,
+}
+
+/// How many there are of each that the page doesn't list; empty: none.
+struct More {
+    send_keys: String,
+    apps: String,
+    webhooks: String,
+}
+
+impl More {
+    fn of(minted: &Minted) -> Self {
+        let more = |count: i64| match count - LISTED {
+            more @ 1.. => format!("{} more", number(more)),
+            _ => String::new(),
+        };
+        Self {
+            send_keys: more(i64::try_from(minted.send_keys.len()).unwrap_or(i64::MAX)),
+            apps: more(minted.apps.count),
+            webhooks: more(minted.webhooks.count),
+        }
+    }
 }
 
 /// The session counts as the secret, or the secret is this subscriber's.
@@ -132,6 +154,7 @@ pub(super) async fn confirm_renew(
     let minted = state.accounts.minted(&session.subscriber).await?;
     let body = RenewPage {
         since: minted.since.map(Moment::new),
+        more: More::of(&minted),
         minted,
         frame: Frame::load(&state, &session.subscriber, Section::Settings, title, None).await,
         is_fresh: session.is_fresh(state.clock.now()),

@@ -193,9 +193,10 @@ pub(super) fn secret_renewed() -> Problem {
 /// two callers renew it at the same time, only one succeeds.
 ///
 /// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends all of
-/// them, whenever they were created, and takes back an address that was changed within 72 hours. Main send keys that may have been read are renewed by `reset-send-key`. The
-/// account's address gets a mail about it, where the gateway sends mail of its own, and so does one that was replaced
-/// within 72 hours.
+/// them, whenever they were created, and takes back an address that was changed within 72 hours. Apps and webhooks
+/// stay, and those since the last renewal are listed. Main send keys that may have been read are renewed by
+/// `reset-send-key`. The account's address gets a mail about it, where the gateway sends mail of its own, and so does one
+/// that was replaced within 72 hours.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::minted_staying::MintedStaying;
 use super::problem::{FieldError, Problem};
 use crate::accounts::{Minted, Renewal};
 use mailgate_types::moment::iso8601;
@@ -60,6 +61,8 @@ pub(super) struct MintedSince {
     /// The change of the account's address, if it was changed since, or can still be undone; null otherwise.
     #[schema(required)]
     email_change: Option<EmailChangeShown>,
+    #[serde(flatten)]
+    staying: MintedStaying,
 }
 
 /// A change of the account's address.
@@ -137,6 +140,7 @@ impl MintedSince {
                 changed_at: iso8601(changed.at),
                 undoable: changed.is_undoable,
             }),
+            staying: MintedStaying::new(minted.apps, minted.webhooks),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What was created with a subscriber's API secrets, present and former, and lets somebody in.
 
+pub mod recent;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 

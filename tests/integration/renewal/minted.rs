@@ -113,6 +113,58 @@ async fn what_was_created_with_the_old_secret_is_listed_and_ended_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn apps_and_webhooks_since_the_renewal_before_are_listed_and_stay() {
+    let gateway = Gateway::start().await;
+    let owner = Caller::owner(&gateway).await;
+    let app = path(&gateway.app);
+    let hook = json!({ "url": "https://hooks.example.com/T1/secret", "events": ["email.sent"] });
+    let own = owner.post(&format!("{app}/webhooks"), &hook).await;
+    let own = own.success(201);
+    owner.create("Own").await;
+    gateway.clock.advance(TimeDelta::seconds(1));
+    let minted = renew(&gateway, "").await;
+    assert_eq!(
+        (&minted["app_count"], &minted["webhook_count"]),
+        (&json!(2), &json!(1))
+    );
+    let hosts = &minted["webhooks"][0];
+    assert_eq!(
+        (&hosts["id"], &hosts["host"]),
+        (&own["id"], &json!("hooks.example.com"))
+    );
+    assert!(!minted.to_string().contains("T1"), "{minted}");
+
+    // What is of before the renewal is no news, but for what was changed since.
+    gateway.clock.advance(TimeDelta::seconds(1));
+    let minted = renew(&gateway, "").await;
+    assert_eq!(
+        (&minted["apps"], &minted["webhooks"]),
+        (&json!([]), &json!([]))
+    );
+    gateway.clock.advance(TimeDelta::seconds(1));
+    let owner = Caller::owner(&gateway).await;
+    let left = owner.create("Left behind").await;
+    let elsewhere = json!({ "url": "https://thief.example.net/" });
+    let changed = format!("{app}/webhooks/{}", text(&own, "id"));
+    owner.put(&changed, &elsewhere).await.success(200);
+    let page = Visitor::signed_in(&gateway).await;
+    let page = page.get("/portal/settings/api-secret/renew").await.text;
+    for words in ["Left behind", "thief.example.net", text(&own, "id")] {
+        assert!(page.contains(words), "{page}");
+    }
+    let minted = renew(&gateway, "?revoke=all").await;
+    assert_eq!(minted["app_count"], 1);
+    assert_eq!(minted["apps"][0]["app_slug"], left["app_id"]);
+    assert_eq!(minted["webhooks"][0]["host"], "thief.example.net");
+    let owner = Caller::owner(&gateway).await;
+    let apps = owner.get("/apps").await.success(200);
+    assert!(apps.to_string().contains("Left behind"), "{apps}");
+    let kept = owner.get(&format!("{app}/webhooks")).await.success(200);
+    assert!(kept.to_string().contains(text(&own, "id")), "{kept}");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_portal_lists_it_and_ends_it_where_that_is_ticked() {
     let gateway = Gateway::start().await;
     let owner = Caller::owner(&gateway).await;
