@@ -107,7 +107,12 @@ impl Accounts {
         id: ApiSecretId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        let now = self.clock.now();
+        // Alone, so that what is done by that secret again and again doesn't keep it.
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(false);
+        };
         let Some(name) = api_secrets::delete(&mut transaction, subscriber, id).await? else {
             return Ok(false);
         };

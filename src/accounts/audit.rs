@@ -60,7 +60,8 @@ pub async fn begin_alone(
     now: DateTime<Utc>,
 ) -> Result<Option<AuditedTransaction>, sqlx::Error> {
     let mut begun = begin_afterwards(pool, author, now).await?;
-    // Locked before it is shared: two that shared it first would wait for each other.
+    // Locked before they are shared: two that shared them first would wait for each other.
+    credentials::lock(&mut begun, subscriber).await?;
     let is_there = subscribers::lock(&mut begun, subscriber).await?;
     if let Some(shown) = author.shown {
         credentials::keep(&mut begun, shown, now).await?;

@@ -5,6 +5,10 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::audit::{Credential, Shown};
+use mailgate_types::ids::SubscriberId;
+
+/// How long a credential's end waits: longer than any change by a credential takes, a replay of webhooks too.
+const LOCK_TIMEOUT: &str = "15s";
 
 /// The credential was renewed, deleted or has expired since the request was authenticated.
 ///
@@ -20,6 +24,30 @@ pub fn has_ended(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::AnyDriverError(cause) if cause.is::<Ended>())
 }
 
+/// Has a subscriber's credentials to itself until the transaction ends: changes by them have ended, and new ones wait.
+/// They queue by an advisory lock. By the row's alone, those that share it would overtake whoever wants it alone, again
+/// and again.
+pub async fn lock(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!("SELECT set_config('lock_timeout', $1, true)", LOCK_TIMEOUT)
+        .fetch_one(&mut *connection)
+        .await?;
+    sqlx::query_scalar!(
+        "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
+        name(subscriber),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// The name of the advisory lock.
+fn name(subscriber: SubscriberId) -> String {
+    format!("credentials {}", subscriber.0)
+}
+
 /// Keeps a subscriber and the credential that it has shown as they are until the transaction ends.
 ///
 /// # Errors
@@ -30,6 +58,13 @@ pub async fn keep(
     shown: Shown,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
+    // A statement of its own: the next one sees what was committed while this one waited.
+    sqlx::query_scalar!(
+        "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))::text",
+        name(shown.subscriber),
+    )
+    .fetch_one(&mut *connection)
+    .await?;
     let is_there = match shown.credential {
         Credential::ApiSecret { since } => {
             let current = sqlx::query_scalar!(
