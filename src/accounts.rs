@@ -28,6 +28,7 @@ mod suppressions;
 use std::sync::Arc;
 
 use sqlx::PgPool;
+use tokio_util::task::TaskTracker;
 
 use crate::config::{Limits, PayprovSettings};
 use crate::storage;
@@ -80,6 +81,7 @@ pub struct Accounts {
     pool: PgPool,
     seal_keys: Arc<SealKeys>,
     clock: SharedClock,
+    tracker: TaskTracker,
     failures: Arc<Failures>,
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
@@ -124,7 +126,8 @@ impl Accounts {
     }
 
     /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
-    /// address may fail to authenticate; with `payprov`, subscribers are billed.
+    /// address may fail to authenticate; with `payprov`, subscribers are billed. What mustn't be left undone when the
+    /// caller is cancelled runs on `tracker`.
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -132,6 +135,7 @@ impl Accounts {
         clock: SharedClock,
         limits: &Limits,
         payprov: Option<&PayprovSettings>,
+        tracker: TaskTracker,
     ) -> Self {
         let by_send_key = BatchLoader::new(pool.clone(), |connection, keys| {
             Box::pin(storage::apps::find_by_send_keys(connection, keys))
@@ -147,6 +151,7 @@ impl Accounts {
             pool,
             seal_keys,
             clock,
+            tracker,
             key_uses: Arc::default(),
             sessions: Arc::default(),
             rates: Arc::new(Rates::new(

@@ -197,6 +197,7 @@ pub async fn start_on(
         Arc::clone(&clock),
         &limits,
         settings.payprov.as_ref(),
+        tracker.clone(),
     );
     let accounts = accounts.sending(own_mail(relay.as_ref(), links.as_ref()));
     accounts.check_seal_keys().await?;

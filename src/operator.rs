@@ -125,6 +125,7 @@ pub async fn run(
         Arc::clone(&clock),
         &settings.limits,
         settings.payprov.as_ref(),
+        TaskTracker::new(),
     );
     let author = Author::operator(None);
     match action {

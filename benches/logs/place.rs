@@ -17,6 +17,7 @@ use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 use secrecy::SecretString;
 use sqlx::PgPool;
 use tempfile::TempDir;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::log::{DAYS, Log};
@@ -145,7 +146,7 @@ async fn create(pool: &PgPool, environment: Environment) -> Outcome<(SubscriberI
     let clock: SharedClock = Arc::new(SystemClock);
     let settings = config::load_operator(None, environment.into_iter())?;
     let (keys, limits) = (Arc::new(settings.seal_keys), settings.limits);
-    let accounts = Accounts::new(pool.clone(), keys, clock, &limits, None);
+    let accounts = Accounts::new(pool.clone(), keys, clock, &limits, None, TaskTracker::new());
     let mut transaction = pool.begin().await?;
     let subscriber = accounts
         .create_subscriber(&mut transaction, "Bench", "owner@example.com")

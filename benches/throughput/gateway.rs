@@ -99,6 +99,7 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
         Arc::clone(&clock),
         &settings.limits,
         settings.payprov.as_ref(),
+        TaskTracker::new(),
     );
     let mut transaction = pool.begin().await?;
     let subscriber = accounts
@@ -153,6 +154,7 @@ pub async fn apps(environment: &[(String, String)], urls: &[String]) -> Outcome<
         Arc::clone(&clock),
         &settings.limits,
         None,
+        TaskTracker::new(),
     );
     // Their first event comes before any gateway has started.
     workers::ensure_partitions(&pool, &clock, 90).await?;

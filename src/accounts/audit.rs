@@ -95,19 +95,33 @@ impl AuditedTransaction {
     ///
     /// The database's error.
     pub async fn record(&mut self, entry: AuditEntry) -> Result<(), sqlx::Error> {
-        let id = AuditEntryId::at(self.now);
+        self.record_all([entry]).await
+    }
+
+    /// Records changes, as [`record`](Self::record) does one, by a single statement.
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    pub async fn record_all(
+        &mut self,
+        entries: impl IntoIterator<Item = AuditEntry, IntoIter: Send> + Send,
+    ) -> Result<(), sqlx::Error> {
+        let entries = entries.into_iter();
+        let entries: Vec<_> = entries.map(|it| (AuditEntryId::at(self.now), it)).collect();
         let author = self.author;
-        let subscriber = audit_entries::insert(&mut self.transaction, id, author, &entry).await?;
-        self.lines.push(Line {
-            id,
-            action: entry.action,
-            subscriber,
-            app: match entry.subject {
-                AuditSubject::App(app) => Some(app),
-                AuditSubject::Subscriber(_) | AuditSubject::Gateway => None,
-            },
-            target: entry.target,
-        });
+        let subscribers = audit_entries::insert(&mut self.transaction, author, &entries).await?;
+        self.lines
+            .extend(entries.into_iter().map(|(id, entry)| Line {
+                id,
+                action: entry.action,
+                subscriber: subscribers.get(&id).copied(),
+                app: match entry.subject {
+                    AuditSubject::App(app) => Some(app),
+                    AuditSubject::Subscriber(_) | AuditSubject::Gateway => None,
+                },
+                target: entry.target,
+            }));
         Ok(())
     }
 

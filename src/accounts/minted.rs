@@ -124,17 +124,18 @@ pub(super) async fn revoke(
 ) -> Result<(), sqlx::Error> {
     // In the order of all locks (see `storage`).
     apps::lock_all_of(transaction, subscriber).await?;
-    for secret in &minted.api_secrets {
-        api_secrets::delete(transaction, subscriber, secret.id).await?;
+    // There may be thousands, and others wait for what is locked. Nobody creates any meanwhile.
+    api_secrets::delete_all_of(transaction, subscriber).await?;
+    send_keys::delete_all_of(transaction, subscriber).await?;
+    let secrets = minted.api_secrets.iter().map(|secret| {
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretDeleted, subscriber);
-        let entry = entry.on(secret.id).with(json!({ "name": secret.name }));
-        transaction.record(entry).await?;
-    }
-    for key in &minted.send_keys {
-        send_keys::delete(transaction, key.app, key.id).await?;
+        entry.on(secret.id).with(json!({ "name": secret.name }))
+    });
+    let keys = minted.send_keys.iter().map(|key| {
         let entry = AuditEntry::of_app(AuditAction::SendKeyDeleted, key.app);
-        let entry = entry.on(key.id).with(json!({ "name": key.name }));
-        transaction.record(entry).await?;
-    }
+        entry.on(key.id).with(json!({ "name": key.name }))
+    });
+    let entries: Vec<AuditEntry> = secrets.chain(keys).collect();
+    transaction.record_all(entries).await?;
     minted::end_connect_sessions(transaction, subscriber, now).await
 }

@@ -4,6 +4,7 @@
 
 use serde_json::json;
 use sqlx::PgConnection;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::Accounts;
@@ -41,6 +42,9 @@ pub enum RenewError {
     /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
+    /// The task ended early.
+    #[error("the renewal was cut off")]
+    CutOff,
 }
 
 /// Keeps an app's key as it is until the transaction ends; with `last`, only that one.
@@ -72,7 +76,35 @@ pub struct Renewal<'a> {
 impl Accounts {
     /// Renews the API secret; returns what was created with it and former ones. Other sessions of the portal end, and the
     /// account's address is told by mail. What was authenticated by the old one and is under way changes nothing any more.
+    /// A renewal that revokes runs to completion even if the caller is cancelled.
     pub async fn renew_api_secret(
+        &self,
+        subscriber: SubscriberId,
+        renewal: Renewal<'_>,
+        author: Author,
+    ) -> Result<(ApiSecret, Minted), RenewError> {
+        if !renewal.revokes {
+            return self.replace_api_secret(subscriber, renewal, author).await;
+        }
+        let accounts = self.clone();
+        let last = renewal.last.map(str::to_owned);
+        let (kept, revokes) = (renewal.kept, renewal.revokes);
+        let renewing = async move {
+            let last = last.as_deref();
+            let renewal = Renewal {
+                last,
+                kept,
+                revokes,
+            };
+            accounts
+                .replace_api_secret(subscriber, renewal, author)
+                .await
+        };
+        let renewing = self.tracker.spawn(renewing.in_current_span()).await;
+        renewing.map_err(|_| RenewError::CutOff)?
+    }
+
+    async fn replace_api_secret(
         &self,
         subscriber: SubscriberId,
         renewal: Renewal<'_>,

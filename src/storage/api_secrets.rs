@@ -111,6 +111,20 @@ pub async fn delete(
     .await
 }
 
+/// Deletes all secrets of a subscriber.
+pub async fn delete_all_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM api_secrets WHERE subscriber_id = $1",
+        subscriber.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// What a presented API secret opens.
 #[derive(Debug)]
 pub struct Opened {

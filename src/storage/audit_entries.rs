@@ -1,5 +1,6 @@
 //! The table `audit_entries`.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -10,38 +11,50 @@ use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 use mailgate_types::past::Past;
 
-/// Inserts an entry; returns its subscriber. An app must still exist.
+/// Inserts entries by one statement; returns the subscriber of each. Their apps must still exist.
 pub async fn insert(
     connection: &mut PgConnection,
-    id: AuditEntryId,
     author: Author,
-    entry: &AuditEntry,
-) -> Result<Option<SubscriberId>, sqlx::Error> {
-    let (app, subscriber) = match entry.subject {
+    entries: &[(AuditEntryId, AuditEntry)],
+) -> Result<HashMap<AuditEntryId, SubscriberId>, sqlx::Error> {
+    let ids: Vec<Uuid> = entries.iter().map(|(id, _)| id.0).collect();
+    let entries = || entries.iter().map(|(_, entry)| entry);
+    let subjects = entries().map(|entry| match entry.subject {
         AuditSubject::App(app) => (Some(app.0), None),
         AuditSubject::Subscriber(subscriber) => (None, Some(subscriber.0)),
         AuditSubject::Gateway => (None, None),
-    };
-    let subscriber = sqlx::query_scalar!(
+    });
+    let (apps, subscribers): (Vec<Option<Uuid>>, Vec<Option<Uuid>>) = subjects.unzip();
+    let actions: Vec<&str> = entries().map(|entry| entry.action.as_str()).collect();
+    let targets: Vec<Option<&str>> = entries().map(|entry| entry.target.as_deref()).collect();
+    let details: Vec<Value> = entries().map(|entry| entry.details.clone()).collect();
+    let rows = sqlx::query!(
         "INSERT INTO audit_entries
              (id, subscriber_id, app_id, app_slug, action, actor, address, target, details,
               api_secret_id)
-         SELECT $1, coalesce(apps.subscriber_id, $2), $3, slug, $4, $5, $6, $7, $8, $9
-         FROM (VALUES ($3::uuid)) AS subject (app_id) LEFT JOIN apps ON apps.id = subject.app_id
-         RETURNING subscriber_id",
-        id.0,
-        subscriber,
-        app,
-        entry.action.as_str(),
+         SELECT given.id, coalesce(apps.subscriber_id, given.subscriber_id), given.app_id, slug,
+                action, $7, $8, target, details, $9
+         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::jsonb[])
+                  AS given (id, subscriber_id, app_id, action, target, details)
+              LEFT JOIN apps ON apps.id = given.app_id
+         RETURNING id, subscriber_id",
+        &ids,
+        &subscribers as &[Option<Uuid>],
+        &apps as &[Option<Uuid>],
+        &actions as &[&str],
+        &targets as &[Option<&str>],
+        &details,
         author.actor.as_str(),
         author.address.as_ref().map(IpAddr::to_string),
-        entry.target,
-        entry.details,
         author.api_secret().map(|id| id.0),
     )
-    .fetch_one(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(subscriber.map(SubscriberId))
+    let rows = rows.into_iter().filter_map(|row| {
+        let subscriber = SubscriberId(row.subscriber_id?);
+        Some((AuditEntryId(row.id), subscriber))
+    });
+    Ok(rows.collect())
 }
 
 /// An entry as its subscriber sees it.

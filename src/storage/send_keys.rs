@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use mailgate_types::ids::{AppId, CredentialId, SendKeyId};
+use mailgate_types::ids::{AppId, CredentialId, SendKeyId, SubscriberId};
 
 /// An additional send key, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +164,20 @@ pub async fn delete(
     )
     .fetch_optional(connection)
     .await
+}
+
+/// Deletes all keys of a subscriber's apps.
+pub async fn delete_all_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM send_keys USING apps WHERE app_id = apps.id AND subscriber_id = $1",
+        subscriber.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Which of these aren't mailboxes of the app.

@@ -1,6 +1,7 @@
 //! What a renewed API secret ends.
 
 mod address;
+mod many;
 mod minted;
 mod overlapping;
 mod under_way;
