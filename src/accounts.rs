@@ -58,7 +58,7 @@ pub use key_marks::AppKey;
 use key_uses::KeyUses;
 pub use minted::{ChangedEmail, Minted};
 pub use places::RequestPlace;
-use places::{RequestPlaces, request_places};
+use places::RequestPlaces;
 pub use portal_links::{MINTED as MINTED_LINK, MintError};
 pub use portal_sessions::{SignInError, Visitor};
 pub use rate::RateDecision;
@@ -147,7 +147,7 @@ impl Accounts {
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
             held_back: Arc::default(),
             most_apps: limits.apps_per_subscriber.into(),
-            request_places: request_places(pool.options().get_max_connections()),
+            request_places: RequestPlaces::new(pool.options().get_max_connections()),
             pool,
             seal_keys,
             clock,

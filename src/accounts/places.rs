@@ -1,36 +1,57 @@
 //! Places for requests of subscribers: what they ask for takes the database's connections, and their bodies memory. The
 //! main API secret, the additional ones together, and the portal have their own, so that nobody who got hold of one of
-//! these keeps the owner from ending it.
+//! these keeps the owner from ending it. One additional secret, or one session of the portal, has half of them, and so
+//! leaves places to the others.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
+
+use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::Accounts;
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::shared_places::{Busy, Joined, Place, SharedPlaces};
 
-/// Requests of one way in that are served or wait for a place, and how long they wait.
+/// Requests of one credential, and of one way in, that are served or wait for a place, and how long they wait.
 const WAITING: usize = 64;
+const WAITING_TOGETHER: usize = 4 * WAITING;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whose: the subscriber, and how it was let in.
 type Holder = (SubscriberId, Discriminant<Credential>);
 
 /// The places of a process.
-pub(super) type RequestPlaces = SharedPlaces<Holder>;
+#[derive(Debug, Clone)]
+pub(super) struct RequestPlaces {
+    /// Of one way in.
+    together: SharedPlaces<Holder>,
+    /// Of one of several credentials of a way in.
+    own: SharedPlaces<Uuid>,
+}
 
-/// Places that leave each holder a fifth of the database's connections, two at least.
-pub(super) fn request_places(connections: u32) -> RequestPlaces {
-    let each = usize::try_from(connections / 5).unwrap_or_default().max(2);
-    SharedPlaces::unshared(each)
+impl RequestPlaces {
+    /// Places that leave each holder a fifth of the database's connections, two at least.
+    pub(super) fn new(connections: u32) -> Self {
+        let each = usize::try_from(connections / 5).unwrap_or_default().max(2);
+        Self {
+            together: SharedPlaces::unshared(each),
+            own: SharedPlaces::unshared(each.div_ceil(2)),
+        }
+    }
 }
 
 /// The place of a request, until it is dropped.
 #[derive(Debug)]
-pub struct RequestPlace(
-    #[expect(dead_code, reason = "it is held")] Option<(Place, Joined<Holder>)>,
-);
+pub struct RequestPlace(#[expect(dead_code, reason = "it is held")] Option<Held>);
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are held")]
+struct Held {
+    places: (Option<Place>, Place),
+    joined: (Option<Joined<Uuid>>, Joined<Holder>),
+}
 
 impl Accounts {
     /// A place for a request of a subscriber, as soon as there is one.
@@ -42,9 +63,33 @@ impl Accounts {
         let Some(shown) = author.shown else {
             return Ok(RequestPlace(None));
         };
+        let RequestPlaces { together, own } = &self.request_places;
+        // Its own first: what waits for itself stands in front of no other.
+        let own = match one_of_several(shown.credential) {
+            Some(id) => Some(own.join(id, WAITING).ok_or(Busy)?),
+            None => None,
+        };
         let holder = (shown.subscriber, discriminant(&shown.credential));
-        let joined = self.request_places.join(holder, WAITING).ok_or(Busy)?;
-        let place = joined.place_within(PATIENCE).await?;
-        Ok(RequestPlace(Some((place, joined))))
+        let most = own.as_ref().map_or(WAITING, |_| WAITING_TOGETHER);
+        let together = together.join(holder, most).ok_or(Busy)?;
+        let places = async {
+            let own = match &own {
+                Some(own) => Some(own.place().await),
+                None => None,
+            };
+            (own, together.place().await)
+        };
+        let places = timeout(PATIENCE, places).await.map_err(|_| Busy)?;
+        let joined = (own, together);
+        Ok(RequestPlace(Some(Held { places, joined })))
+    }
+}
+
+/// The id of a credential of which a subscriber has several.
+fn one_of_several(credential: Credential) -> Option<Uuid> {
+    match credential {
+        Credential::AdditionalSecret(id) => Some(id.0),
+        Credential::PortalSession(id) => Some(id.0),
+        Credential::ApiSecret { .. } | Credential::Link => None,
     }
 }

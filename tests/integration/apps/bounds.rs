@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::portal::visitor::Visitor;
 use crate::strangers::raw::Raw;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,8 +66,37 @@ async fn requests_that_stall_keep_neither_the_owner_nor_others_out() {
     }
     assert!(refused >= 16, "{refused}");
     owner.get("/apps").await.success(200);
+    let scopes = json!({ "name": "Other", "scopes": ["apps:read"] });
+    let other = owner.post("/me/api-secrets", &scopes).await.success(201);
+    let other = anonymous(&gateway, Method::GET, "/apps")
+        .header("x-api-secret", text(&other, "api_secret"));
+    Answer::to(other).await.success(200);
     let another = Caller::another(&gateway, "Another").await;
     another.create("App").await;
+    drop(stalled);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_session_that_stalls_leaves_places_to_others() {
+    let gateway = Gateway::start().await;
+    let thief = Visitor::signed_in(&gateway).await;
+    let mut stalled = Vec::new();
+    for _ in 0..20 {
+        let mut client = Raw::to(&gateway).await;
+        let base = &gateway.daemon.base_url;
+        let fields = format!(
+            "Cookie: {}\r\nOrigin: {base}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n",
+            thief.cookie()
+        );
+        client.begin("POST", "/portal/settings", &fields).await;
+        stalled.push(client);
+    }
+    let refused = stalled.last_mut().unwrap();
+    let refused = refused.answer_within(Duration::from_mins(1)).await;
+    assert_eq!(refused.unwrap().status, 429);
+    let owner = Visitor::signed_in(&gateway).await;
+    assert_eq!(owner.get("/portal/settings").await.status, 200);
     drop(stalled);
     gateway.stop().await;
 }
