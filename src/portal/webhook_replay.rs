@@ -178,6 +178,11 @@ fn refused(error: ReplayError, here: &str) -> PortalProblem {
             "replay_under_way",
             "Another replay is being queued at this moment. Try again in a few seconds.".to_owned(),
         ),
+        ReplayError::OthersUnderWay => (
+            "replay_under_way",
+            "A replay of another app is being queued at this moment. Try again in a few seconds."
+                .to_owned(),
+        ),
         ReplayError::Full => (
             "too_many_waiting",
             format!(

@@ -222,9 +222,7 @@ pub(super) async fn unknown_send_key(state: &AppState, peer: IpAddr) -> Problem 
 }
 
 fn too_many_requests() -> Problem {
-    Problem::new(
-        StatusCode::TOO_MANY_REQUESTS,
-        "too_many_requests",
+    Problem::too_many_requests(
         "Too many requests with your API secret are in progress. Wait for their answers.",
     )
 }

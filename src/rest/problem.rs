@@ -120,6 +120,11 @@ impl Problem {
         Self { errors, ..self }
     }
 
+    /// Others of the caller's are in progress.
+    pub(super) fn too_many_requests(detail: &'static str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
+    }
+
     /// 503; the database error goes to the log.
     pub(super) fn database(error: &sqlx::Error) -> Self {
         if credentials::has_ended(error) {

@@ -10,7 +10,7 @@ use super::access::LogsRead;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::{LogPlugin, WaitingReason, written_out};
 use super::problem::Problem;
-use crate::sending::queue::Group;
+use crate::sending::queue::{Group, SummaryError};
 use mailgate_types::moment::iso8601;
 
 /// What waits.
@@ -66,6 +66,8 @@ struct QueueGroup {
 ///
 /// A message is listed by `GET /logs?status=failed_temp` or `GET /logs?status=scheduled`, tried now by
 /// `POST /logs/{log_id}/retry`, and cancelled by `POST /logs/{log_id}/cancel`.
+///
+/// One call is answered at a time; a further one waits five seconds at most, and is then 429 `too_many_requests`.
 #[utoipa::path(
     get,
     path = "/queue",
@@ -79,7 +81,12 @@ pub(super) async fn show(
     caller: AuthenticatedSubscriber<LogsRead>,
 ) -> Result<Json<QueueShown>, Problem> {
     let summary = state.queue.summary(caller.subscriber.id).await;
-    let summary = summary.map_err(|error| Problem::database(&error))?;
+    let summary = summary.map_err(|error| match error {
+        SummaryError::Busy(_) => Problem::too_many_requests(
+            "Another GET /queue of yours is in progress. Wait for its answer.",
+        ),
+        SummaryError::Database(error) => Problem::database(&error),
+    })?;
     Ok(Json(QueueShown {
         messages: summary.usage.messages,
         bytes: summary.usage.bytes,

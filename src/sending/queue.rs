@@ -16,7 +16,7 @@ use crate::storage::{apps, email_logs, pool};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
-use mailgate_types::shared_places::SharedPlaces;
+use mailgate_types::shared_places::{Busy, SharedPlaces};
 use mailgate_types::waiting_reason::WaitingReason;
 
 pub use crate::storage::spool::waiting::{Group, Listed as QueuedMessage};
@@ -89,6 +89,17 @@ pub enum QueueError {
     Database(#[from] sqlx::Error),
 }
 
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum SummaryError {
+    /// Another one of the subscriber's is in progress.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The database's error.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
 /// What waits for a subscriber's apps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSummary {
@@ -110,9 +121,8 @@ impl Queue {
     }
 
     /// What waits for a subscriber's apps: the groups with most messages, [`MOST_GROUPS`] at most.
-    pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, sqlx::Error> {
-        let place = self.summaries.take_within(subscriber, PATIENCE).await;
-        let _place = place.map_err(|_| sqlx::Error::PoolTimedOut)?;
+    pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, SummaryError> {
+        let _place = self.summaries.take_within(subscriber, PATIENCE).await?;
         let mut snapshot = pool::snapshot(&self.pool).await?;
         let usage = waiting::usage_of(&mut snapshot, subscriber).await?;
         let groups = waiting::groups(&mut snapshot, subscriber, MOST_GROUPS, READ).await?;

@@ -111,6 +111,9 @@ pub enum ReplayError {
     /// Another replay of the app is in progress.
     #[error("another replay is in progress")]
     UnderWay,
+    /// Replays of other apps are in progress: the subscriber's, or as many as the process makes at a time.
+    #[error("replays of other apps are in progress")]
+    OthersUnderWay,
     /// As many deliveries wait for the endpoint as a replay may leave.
     #[error("{MOST_WAITING} deliveries or more wait for the endpoint")]
     Full,
@@ -132,7 +135,7 @@ impl Webhooks {
     ) -> Result<Replayed, ReplayError> {
         let _mark = self.replays.begin(app).ok_or(ReplayError::UnderWay)?;
         let place = self.replay_places.take_within(subscriber(author), PATIENCE);
-        let _place = place.await.map_err(|_| ReplayError::UnderWay)?;
+        let _place = place.await.map_err(|_| ReplayError::OthersUnderWay)?;
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
         let now = self.clock.now();
         let mut transaction = audit::begin(&self.pool, author, now).await?;

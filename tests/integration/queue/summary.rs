@@ -5,7 +5,7 @@ use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::support::caller::{has_just, is_moment};
+use crate::support::caller::{has_just, is_moment, text};
 use crate::support::gateway::MAILBOX;
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
@@ -15,6 +15,40 @@ fn group<'a>(summary: &'a Value, reason: &str) -> &'a Value {
     groups
         .find(|group| group["reason"] == reason)
         .unwrap_or_else(|| panic!("{reason}: {summary}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_summary_at_a_time_and_a_further_one_waits_for_a_while() {
+    let gateway = Gateway::builder()
+        .set("DATABASE__MAX_CONNECTIONS", 40)
+        .start()
+        .await;
+    let owner = Caller::owner(&gateway).await;
+    // Each takes as long as a statement waits for a lock, which is as long as a further one waits for its turn.
+    let mut database = gateway.database().await;
+    let locked = sqlx::raw_sql("BEGIN; LOCK TABLE spool_usage IN ACCESS EXCLUSIVE MODE");
+    locked.execute(&mut database).await.unwrap();
+    let (one, two, three) = tokio::join!(
+        owner.get("/queue"),
+        owner.get("/queue"),
+        owner.get("/queue")
+    );
+    let mut busy = Vec::new();
+    for answer in [one, two, three] {
+        if answer.status == 429 {
+            busy.push(answer);
+        } else {
+            assert_eq!(answer.problem(), (503, "unavailable"));
+        }
+    }
+    let busy = busy.pop().expect("one of three has found no turn");
+    assert_eq!(busy.problem().1, "too_many_requests");
+    assert_eq!(busy.header("retry-after"), "5");
+    assert!(
+        text(&busy.body, "detail").contains("GET /queue"),
+        "{busy:?}"
+    );
+    gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

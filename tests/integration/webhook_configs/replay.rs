@@ -159,6 +159,36 @@ async fn what_failed_is_delivered_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn apps_of_one_subscriber_replay_one_after_another() {
+    let gateway = builder().set("DATABASE__MAX_CONNECTIONS", 40).start().await;
+    let caller = Caller::owner(&gateway).await;
+    let hook = "https://hooks.example.com/";
+    let mut apps = Vec::new();
+    for name in ["One", "Two", "Three"] {
+        let new = json!({ "name": name, "webhook_url": hook });
+        let app = caller.post("/apps", &new).await.success(201);
+        apps.push(format!("/apps/{}/replay", text(&app, "pushable_key")));
+    }
+    // Each takes as long as a statement waits for a lock, which is as long as a further one waits for its turn.
+    let mut database = gateway.database().await;
+    let locked = sqlx::raw_sql("BEGIN; LOCK TABLE webhook_queue IN ACCESS EXCLUSIVE MODE");
+    locked.execute(&mut database).await.unwrap();
+    let since = json!({ "since": today(&gateway) });
+    let (one, two, three) = tokio::join!(
+        caller.post(&apps[0], &since),
+        caller.post(&apps[1], &since),
+        caller.post(&apps[2], &since),
+    );
+    let answers = [one, two, three];
+    let refused = answers.iter().find(|answer| answer.status == 409);
+    let refused = refused.expect("one of three has found no turn");
+    assert_eq!(refused.problem().1, "replay_under_way");
+    let detail = text(&refused.body, "detail");
+    assert!(detail.contains("another app"), "{detail}");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_once_and_none_that_is_no_longer_kept() {
     let gateway = builder().start().await;
     let caller = Caller::owner(&gateway).await;
