@@ -159,7 +159,8 @@ impl Billing {
         self.payprov.as_deref().ok_or(BillingError::NotConfigured)
     }
 
-    /// Checks that what let a subscriber in still does, before the provider does something for it.
+    /// Checks that what let a subscriber in still does, directly before the provider does something for it: asking how
+    /// the subscription is takes as long as the provider takes to answer.
     async fn permit(&self, author: Author) -> Result<(), sqlx::Error> {
         let begun = audit::begin(&self.pool, author, self.clock.now()).await?;
         begun.rollback().await

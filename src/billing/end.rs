@@ -53,6 +53,8 @@ impl Billing {
             });
         }
         let key = format!("mailgate-cancel-{}", Uuid::new_v4());
+        // The secret may have been renewed while the provider was asked.
+        self.permit(author).await?;
         client.cancel_at_period_end(subscription, &key).await?;
         self.record(subscriber, AuditAction::SubscriptionCanceled, author)
             .await?;

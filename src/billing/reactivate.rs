@@ -104,17 +104,20 @@ impl Billing {
             for effect in effects {
                 match effect {
                     Effect::UsePaymentMethod => {
-                        let is_payable = self.use_payment_method(&customer, &seen).await?;
+                        let is_payable = self.use_payment_method(&customer, &seen, author).await?;
                         if !is_payable && status != Some(SubscriptionStatus::Trialing) {
                             return Err(BillingError::NoPaymentMethod);
                         }
                         has_changed = is_payable;
                     }
-                    Effect::PayOpenInvoices => self.pay_open_invoices(&customer, &seen).await?,
+                    Effect::PayOpenInvoices => {
+                        self.pay_open_invoices(&customer, &seen, author).await?;
+                    }
                     Effect::CreateSubscription => {
                         let ended = account.subscription_id.as_deref();
                         let ended = ended.ok_or(BillingError::NoSubscription)?;
-                        self.subscribe_anew(subscriber, &customer, ended).await?;
+                        self.subscribe_anew(subscriber, &customer, ended, author)
+                            .await?;
                     }
                     _ => {}
                 }
@@ -136,6 +139,7 @@ impl Billing {
         &self,
         customer: &str,
         seen: &ProviderSnapshot,
+        author: Author,
     ) -> Result<bool, BillingError> {
         let client = &self.payprov()?.client;
         let known = client.customer(customer).await?;
@@ -145,6 +149,7 @@ impl Billing {
         let default = &known.invoice_settings.default_payment_method;
         if default.as_ref().map(Reference::id) != Some(&newest.id) {
             let key = format!("mailgate-default-{}", Uuid::new_v4());
+            self.permit(author).await?;
             client
                 .set_default_payment_method(customer, &newest.id, &key)
                 .await?;
@@ -154,6 +159,7 @@ impl Billing {
         let differs = own.as_ref().is_some_and(|own| own.id() != newest.id);
         if differs && seen.status != SubscriptionStatus::Canceled {
             let key = format!("mailgate-default-{}", Uuid::new_v4());
+            self.permit(author).await?;
             client
                 .set_subscription_payment_method(&seen.subscription.id, &newest.id, &key)
                 .await?;
@@ -165,11 +171,13 @@ impl Billing {
         &self,
         customer: &str,
         seen: &ProviderSnapshot,
+        author: Author,
     ) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
         let subscription = &seen.subscription.id;
         for invoice in client.open_invoices(customer, subscription).await? {
             let key = format!("mailgate-pay-{}-{}", invoice.id, Uuid::new_v4());
+            self.permit(author).await?;
             let paid = client.pay_invoice(&invoice.id, &key).await;
             if let Err(PayprovError::Refused { status: 400, .. }) = paid
                 && !client.invoice(&invoice.id).await?.is_open()
@@ -197,6 +205,7 @@ impl Billing {
         subscriber: SubscriberId,
         customer: &str,
         ended: &str,
+        author: Author,
     ) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
         let renewal = {
@@ -209,6 +218,7 @@ impl Billing {
         };
         let renewal = renewal.ok_or(BillingError::Gone)?;
         let key = key(ended, renewal.number);
+        self.permit(author).await?;
         let created = client
             .create_subscription(
                 subscriber,

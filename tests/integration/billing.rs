@@ -2,6 +2,7 @@
 //! that is away.
 
 mod deleted;
+mod ended;
 mod lifecycle;
 mod localstripe;
 mod operations;
