@@ -6,8 +6,12 @@ ALTER TABLE subscribers ADD COLUMN confirmed_email text;
 CREATE TABLE email_changes (
     -- UUID version 7.
     id uuid PRIMARY KEY,
+    -- In the order in which they were asked for, whatever clocks the gateways have.
+    number bigint GENERATED ALWAYS AS IDENTITY,
     subscriber_id uuid NOT NULL REFERENCES subscribers (id) ON DELETE CASCADE,
     former_email text NOT NULL,
+    -- Whether that one was confirmed.
+    former_is_confirmed boolean NOT NULL,
     email text NOT NULL,
     created_at timestamptz NOT NULL,
     -- From then on the new address is the account's.
@@ -16,7 +20,7 @@ CREATE TABLE email_changes (
     ended_at timestamptz
 );
 
-CREATE INDEX email_changes_by_subscriber ON email_changes (subscriber_id, id);
+CREATE INDEX email_changes_by_subscriber ON email_changes (subscriber_id, number);
 CREATE INDEX email_changes_by_age ON email_changes (created_at);
 
 -- Who has come by a link to an address that is new has to show the API secret where others needn't.

@@ -164,11 +164,16 @@ impl Accounts {
             Some(Decision::Stop(_)) => withdraw(&mut transaction, subscriber, now).await?,
             Some(Decision::Restore(change)) => {
                 self.restore_email(&mut transaction, change, now).await?;
+                // By whoever reads it.
+                subscribers::confirm_email(&mut transaction, subscriber).await?;
                 portal_sessions::delete_others(&mut transaction, subscriber, None).await?;
             }
             Some(Decision::Confirm(change)) => {
                 email_changes::confirm(&mut transaction, id, now).await?;
-                self.set_email(&mut transaction, subscriber, &change.email, now)
+                let email = &change.email;
+                subscribers::set_confirmed_email(&mut transaction, subscriber, email).await?;
+                let from = &change.former_email;
+                self.has_moved(&mut transaction, subscriber, (from, email), now)
                     .await?;
                 let step = EmailChangeStep::Changed;
                 tell(&mut transaction, change, step, now, author).await?;
@@ -186,28 +191,29 @@ impl Accounts {
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
         email_changes::end_from(transaction, change, now).await?;
-        self.set_email(transaction, change.subscriber, &change.former_email, now)
+        let subscriber = change.subscriber;
+        let before = subscribers::lock_fields(transaction, subscriber).await?;
+        let from = before.and_then(|before| before.email).unwrap_or_default();
+        email_changes::restore(transaction, change.id).await?;
+        self.has_moved(transaction, subscriber, (&from, &change.former_email), now)
             .await
     }
 
-    /// Sets an address whose reader has asked for that. Links that were mailed to another let nobody in any more.
-    async fn set_email(
+    /// Links that were mailed to the former address let nobody in any more, and the payment provider learns the new one.
+    async fn has_moved(
         &self,
         transaction: &mut AuditedTransaction,
         subscriber: SubscriberId,
-        email: &str,
+        (from, to): (&str, &str),
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
-        let before = subscribers::lock_fields(transaction, subscriber).await?;
-        subscribers::set_confirmed_email(transaction, subscriber, email).await?;
         portal_links::delete_of(transaction, subscriber).await?;
         if self.beginning.is_billed {
             let kind = JobKind::Provision;
             billing_jobs::enqueue(transaction, subscriber, kind, None, now).await?;
         }
-        let from = before.and_then(|before| before.email);
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, subscriber);
-        let entry = entry.with(json!({ "email": { "from": from, "to": email } }));
+        let entry = entry.with(json!({ "email": { "from": from, "to": to } }));
         transaction.record(entry).await
     }
 }

@@ -46,8 +46,10 @@ pub async fn insert(
     change: &EmailChange,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "INSERT INTO email_changes (id, subscriber_id, former_email, email, created_at, confirmed_at)
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO email_changes
+             (id, subscriber_id, former_email, former_is_confirmed, email, created_at, confirmed_at)
+         SELECT $1, id, $3, confirmed_email IS NOT DISTINCT FROM email, $4, $5, $6
+         FROM subscribers WHERE id = $2",
         change.id,
         change.subscriber.0,
         change.former_email,
@@ -92,7 +94,8 @@ pub async fn of_subscriber(
 ) -> Result<Vec<EmailChange>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT id, former_email, email, created_at, confirmed_at
-         FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL ORDER BY id LIMIT $2",
+         FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL
+         ORDER BY number LIMIT $2",
         subscriber.0,
         LISTED,
     )
@@ -168,10 +171,25 @@ pub async fn end_from(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE email_changes SET ended_at = $3
-         WHERE subscriber_id = $1 AND id >= $2 AND ended_at IS NULL",
+         WHERE subscriber_id = $1 AND ended_at IS NULL
+               AND number >= (SELECT number FROM email_changes WHERE id = $2)",
         change.subscriber.0,
         change.id,
         now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Takes the address of before a change back; it is confirmed if it was.
+pub async fn restore(connection: &mut PgConnection, id: Uuid) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers
+         SET email = former_email, confirmed_email = CASE WHEN former_is_confirmed THEN former_email END
+         FROM email_changes AS change
+         WHERE change.id = $1 AND subscribers.id = change.subscriber_id",
+        id,
     )
     .execute(connection)
     .await?;

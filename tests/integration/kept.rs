@@ -73,7 +73,8 @@ const KEPT: [(&str, &str, &str); 24] = [
     (
         "email_changes",
         "created_at",
-        "(id, subscriber_id, former_email, email, created_at) VALUES ({id}, {subscriber}, 'a', 'b', {at})",
+        "(id, subscriber_id, former_email, former_is_confirmed, email, created_at)
+         VALUES ({id}, {subscriber}, 'a', true, 'b', {at})",
     ),
     (
         "email_counters",

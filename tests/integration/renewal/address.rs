@@ -269,6 +269,12 @@ async fn a_renewal_stops_a_change_and_undoes_it_on_request() {
     );
     let owner = Caller::owner(&gateway).await;
     assert_eq!(email(&owner).await, OWNER);
+    // Nobody has shown to read it.
+    let confirmed: Option<String> = sqlx::query_scalar("SELECT confirmed_email FROM subscribers")
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(confirmed, None);
     mail(&gateway, OWNER, "API secret of", 2).await;
     let renewed = owner.reset("/me/reset-api-secret").await.success(200);
     assert_eq!(renewed["minted_since"]["email_change"], Value::Null);
