@@ -16,7 +16,8 @@ pub struct EndUser {
 }
 
 /// An app's end user, who is created if new. `user_id` is the app's own name for the user; `None` is the only user of an
-/// app without multiuser. With `by_session` it is known from then on that a connect session has vouched for a mailbox.
+/// app without multiuser. With `by_session` it is known from then on that a connect session has vouched for a mailbox,
+/// and also where the release before has connected one by a session: it noted that with the mailbox alone.
 pub async fn find_or_insert(
     connection: &mut PgConnection,
     app: AppId,
@@ -28,7 +29,10 @@ pub async fn find_or_insert(
         r#"INSERT INTO end_users (user_key, app_id, user_id, created_at, vouched_at)
          VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $4::timestamptz END)
          ON CONFLICT ON CONSTRAINT end_users_app_user_key
-         DO UPDATE SET vouched_at = coalesce(end_users.vouched_at, EXCLUDED.vouched_at)
+         DO UPDATE SET vouched_at = coalesce(
+             end_users.vouched_at, EXCLUDED.vouched_at,
+             (SELECT $4::timestamptz WHERE EXISTS (
+                  SELECT FROM mailboxes WHERE mailboxes.user_key = end_users.user_key AND by_session)))
          RETURNING user_key, vouched_at IS NOT NULL AS "is_vouched!""#,
         uuid_at(now),
         app.0,

@@ -82,6 +82,18 @@ async fn after_the_grant_has_ended_only_the_same_address_follows() {
     }
 }
 
+/// It knew nothing of users, and noted the session with the mailbox alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_at_a_gateway_of_the_release_before_has_vouched_too() {
+    let gateway = vouched().await;
+    execute(&gateway, "UPDATE end_users SET vouched_at = NULL").await;
+    withdraw(&gateway, OWNER).await;
+    let page = bare(&gateway, "plugin_a", EVIL).await;
+    page.is_failure(400, "already_connected");
+    assert_eq!(bare(&gateway, "plugin_a", OWNER).await.status, 200);
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_of_a_bare_link_is_not_one_of_a_session() {
     let gateway = Gateway::start().await;
