@@ -6,6 +6,7 @@ mod browser;
 mod button;
 mod disconnect;
 mod failures;
+mod fair;
 mod former;
 mod languages;
 mod pages;

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Mailbox;
+use super::due::FAIR_AMONG;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{AppId, CredentialId};
 use mailgate_types::plugin::Plugin;
@@ -70,7 +71,7 @@ pub struct AddressLook {
     pub asked_at: DateTime<Utc>,
 }
 
-/// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`.
+/// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`; subscribers take turns.
 pub async fn claim_due(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -78,13 +79,26 @@ pub async fn claim_due(
     limit: i64,
 ) -> Result<Vec<AddressLook>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"UPDATE mailboxes SET addresses_due_at = $2, addresses_asked_at = $1
+        r#"WITH due AS MATERIALIZED (
+             (SELECT id, app_id, addresses_due_at AS due_at FROM mailboxes
+              WHERE status = 'active' AND addresses_due_at <= $1
+              ORDER BY addresses_due_at LIMIT $4)
+             UNION
+             (SELECT id, app_id, addresses_due_at FROM mailboxes
+              WHERE status = 'active' AND addresses_due_at <= $1
+              ORDER BY addresses_due_at DESC LIMIT $4)
+         ), turns AS MATERIALIZED (
+             SELECT due.id, due_at,
+                    row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
+             FROM due JOIN apps ON apps.id = due.app_id
+         )
+         UPDATE mailboxes SET addresses_due_at = $2, addresses_asked_at = $1
          WHERE id IN (
-             SELECT id FROM mailboxes
+             SELECT mailboxes.id FROM turns JOIN mailboxes ON mailboxes.id = turns.id
              WHERE status = 'active' AND addresses_due_at <= $1
-             ORDER BY addresses_due_at
+             ORDER BY turn, due_at
              LIMIT $3
-             FOR UPDATE SKIP LOCKED
+             FOR UPDATE OF mailboxes SKIP LOCKED
          )
          RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
                    access_token_expires_at, token_generation, parked_until, reading_refused_at,
@@ -92,6 +106,7 @@ pub async fn claim_due(
         now,
         lease_until,
         limit,
+        FAIR_AMONG,
     )
     .fetch_all(connection)
     .await?;

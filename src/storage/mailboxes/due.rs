@@ -9,6 +9,10 @@ use uuid::Uuid;
 use super::{Mailbox, Row};
 use mailgate_types::ids::{AppId, CredentialId};
 
+/// Mailboxes among which a claim lets subscribers take turns: so many that are due the longest, and so many that have
+/// just become due. However many of one subscriber are due, those of others are among these when they become so.
+pub(super) const FAIR_AMONG: i64 = 500;
+
 /// A mailbox to be checked for replies.
 #[derive(Debug, Clone)]
 pub struct ReplyLook {
@@ -55,7 +59,7 @@ pub async fn note_sent(
     Ok(locked.into_iter().map(CredentialId).collect())
 }
 
-/// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`.
+/// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`; subscribers take turns.
 pub async fn claim_reply_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -63,13 +67,26 @@ pub async fn claim_reply_looks(
     limit: i64,
 ) -> Result<Vec<ReplyLook>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"UPDATE mailboxes SET replies_due_at = $2
+        r#"WITH due AS MATERIALIZED (
+             (SELECT id, app_id, replies_due_at AS due_at FROM mailboxes
+              WHERE status = 'active' AND replies_due_at <= $1
+              ORDER BY replies_due_at LIMIT $4)
+             UNION
+             (SELECT id, app_id, replies_due_at FROM mailboxes
+              WHERE status = 'active' AND replies_due_at <= $1
+              ORDER BY replies_due_at DESC LIMIT $4)
+         ), turns AS MATERIALIZED (
+             SELECT due.id, due_at,
+                    row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
+             FROM due JOIN apps ON apps.id = due.app_id
+         )
+         UPDATE mailboxes SET replies_due_at = $2
          WHERE id IN (
-             SELECT id FROM mailboxes
+             SELECT mailboxes.id FROM turns JOIN mailboxes ON mailboxes.id = turns.id
              WHERE status = 'active' AND replies_due_at <= $1
-             ORDER BY replies_due_at
+             ORDER BY turn, due_at
              LIMIT $3
-             FOR UPDATE SKIP LOCKED
+             FOR UPDATE OF mailboxes SKIP LOCKED
          )
          RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
                    access_token_sealed, access_token_expires_at, token_generation, parked_until,
@@ -80,6 +97,7 @@ pub async fn claim_reply_looks(
         now,
         lease_until,
         limit,
+        FAIR_AMONG,
     )
     .fetch_all(connection)
     .await?;
@@ -182,7 +200,7 @@ pub async fn put_off_reply_look(
 }
 
 /// Claims up to `limit` mailboxes whose token has gone unused for so long that it must be refreshed, and postpones
-/// their next refresh to `again_at`, in case this one fails.
+/// their next refresh to `again_at`, in case this one fails; subscribers take turns.
 pub async fn claim_idle_refreshes(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -191,19 +209,33 @@ pub async fn claim_idle_refreshes(
 ) -> Result<Vec<Mailbox>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
-        "UPDATE mailboxes SET refresh_due_at = $2
+        "WITH due AS MATERIALIZED (
+             (SELECT id, app_id, refresh_due_at AS due_at FROM mailboxes
+              WHERE status = 'active' AND refresh_due_at <= $1
+              ORDER BY refresh_due_at LIMIT $4)
+             UNION
+             (SELECT id, app_id, refresh_due_at FROM mailboxes
+              WHERE status = 'active' AND refresh_due_at <= $1
+              ORDER BY refresh_due_at DESC LIMIT $4)
+         ), turns AS MATERIALIZED (
+             SELECT due.id, due_at,
+                    row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
+             FROM due JOIN apps ON apps.id = due.app_id
+         )
+         UPDATE mailboxes SET refresh_due_at = $2
          WHERE id IN (
-             SELECT id FROM mailboxes
+             SELECT mailboxes.id FROM turns JOIN mailboxes ON mailboxes.id = turns.id
              WHERE status = 'active' AND refresh_due_at <= $1
-             ORDER BY refresh_due_at
+             ORDER BY turn, due_at
              LIMIT $3
-             FOR UPDATE SKIP LOCKED
+             FOR UPDATE OF mailboxes SKIP LOCKED
          )
          RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
                    access_token_expires_at, token_generation, parked_until, reading_refused_at",
         now,
         again_at,
         limit,
+        FAIR_AMONG,
     )
     .fetch_all(connection)
     .await?;
