@@ -37,6 +37,7 @@ mod take_up;
 mod verify;
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use sqlx::PgPool;
@@ -122,6 +123,8 @@ pub struct Sending {
     budget: Budget,
     /// How much each app may have waiting.
     quota: Quota,
+    /// No name of a request is one that the release before has stored.
+    only_own_names: Arc<AtomicBool>,
     /// The process is shutting down.
     stop: CancellationToken,
 }
@@ -165,6 +168,7 @@ impl Sending {
             withdrawals: Arc::new(Semaphore::new(WITHDRAWALS)),
             budget,
             quota,
+            only_own_names: Arc::default(),
             stop: shutdown.soft.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! Idempotency-Key: a caller that lost an answer repeats the request under the same key, and gets the original answer
 //! instead of a second message.
 
+use std::sync::atomic::Ordering;
+
 use chrono::TimeDelta;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -56,7 +58,7 @@ impl IdempotencyKey {
     }
 
     /// Whether the release before may have stored it under another name, which is to be looked up first.
-    pub(super) fn may_be_of_app(&self) -> bool {
+    fn may_be_of_app(&self) -> bool {
         self.of_app.is_some()
     }
 
@@ -267,11 +269,18 @@ impl Sending {
             .ok_or(SendError::InFlight)
     }
 
-    /// Deletes keys that are older than a day.
+    /// Whether a key is known by this name alone: by another one too while names of the release before are there.
+    pub(super) fn is_name_certain(&self, key: &IdempotencyKey) -> bool {
+        !key.may_be_of_app() || self.only_own_names.load(Ordering::Relaxed)
+    }
+
+    /// Deletes keys that are older than a day, and notes whether any of the release before is left.
     pub async fn forget_keys(&self) -> Result<(), sqlx::Error> {
         let past = Past::by(&self.clock).before(KEPT);
         let mut connection = self.pool.acquire().await?;
         while idempotency_keys::forget(&mut connection, past, FORGOTTEN).await? > 0 {}
+        let is_left = idempotency_keys::may_be_of_before(&mut connection).await?;
+        self.only_own_names.store(!is_left, Ordering::Relaxed);
         Ok(())
     }
 }

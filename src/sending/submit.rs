@@ -126,7 +126,7 @@ impl Sending {
             };
             return answer.ok_or(Refusal::SendAtPast);
         }
-        let is_name_certain = !key.as_ref().is_some_and(IdempotencyKey::may_be_of_app);
+        let is_name_certain = key.as_ref().is_none_or(|key| self.is_name_certain(key));
         for turn in 0..TURNS {
             let may_rely = turn == 0
                 && is_name_certain

@@ -12,8 +12,8 @@ use mailgate_types::lease::LEASE;
 /// Inserts the row of a process that starts to serve.
 pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "INSERT INTO gateways (id, started_at, lease_until)
-         VALUES ($1, now(), now() + make_interval(secs => $2))",
+        "INSERT INTO gateways (id, started_at, lease_until, has_names_of_keys)
+         VALUES ($1, now(), now() + make_interval(secs => $2), true)",
         id.0,
         LEASE.as_secs_f64(),
     )

@@ -247,6 +247,16 @@ pub async fn find_of_app(
     find_stored(connection, app, key, true).await
 }
 
+/// Whether there is a name that the release before has stored, or may yet be, since a process of it runs.
+pub async fn may_be_of_before(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM gateways WHERE ended_at IS NULL AND NOT has_names_of_keys)
+                  OR EXISTS (SELECT FROM idempotency_keys WHERE NOT is_of_key) AS "may_be!""#,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 async fn find_stored(
     connection: &mut PgConnection,
     app: AppId,

@@ -6,6 +6,7 @@ use mailgate_types::clock::Clock as _;
 use mailgate_types::plugin::Plugin;
 
 use super::*;
+use crate::support::database;
 
 const BEA: &str = "bea@sandbox.example";
 const NOT_ALLOWED: (u16, &str) = (403, "mailbox_not_allowed");
@@ -13,7 +14,10 @@ const NOT_AUTHORIZED: &str = "550 5.7.1 From address not authorized";
 
 /// A gateway whose app has a second mailbox, and an additional send key: its id and itself.
 async fn with_a_key() -> (Gateway, String, String) {
-    let gateway = Gateway::start().await;
+    add_key(Gateway::start().await).await
+}
+
+async fn add_key(gateway: Gateway) -> (Gateway, String, String) {
     sqlx::query("UPDATE apps SET multilink = true")
         .execute(&mut gateway.database().await)
         .await
@@ -222,10 +226,41 @@ async fn a_stored_answer_is_for_keys_that_may_send_from_its_mailbox() {
     gateway.stop().await;
 }
 
+/// A gateway of the release before, which says nothing of names.
+const OF_BEFORE: &str = "INSERT INTO gateways (id, started_at, lease_until)
+                         VALUES (gen_random_uuid(), now(), now() + interval '1 hour')";
+
+/// Once none of the release before is left, a name is looked up only with its message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_gives_names_is_remembered_as_any_other() {
+    let (gateway, _, key) = with_a_key().await;
+    gateway
+        .eventually("what is remembered", async |gateway| {
+            named(gateway, &key, &uuid::Uuid::new_v4().to_string(), &json!({}))
+                .await
+                .success(200);
+            // Who isn't remembered is proven by what stands in here.
+            let mut database = gateway.database().await;
+            let locked = sqlx::raw_sql("BEGIN; LOCK TABLE send_keys IN ACCESS EXCLUSIVE MODE");
+            locked.execute(&mut database).await.unwrap();
+            let answer = named(gateway, &key, "a name", &json!({})).await;
+            answer.status == 200
+        })
+        .await;
+    gateway.stop().await;
+}
+
 /// The release before knew names of the app alone. What it took is not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_the_release_before_has_stored_still_stands() {
-    let (gateway, _, key) = with_a_key().await;
+    // As during an upgrade: the gateway that has these names still runs.
+    let database = database::create().await;
+    sqlx::query(OF_BEFORE)
+        .execute(&mut database::connect(&database).await)
+        .await
+        .unwrap();
+    let gateway = Gateway::builder().database(&database).start().await;
+    let (gateway, _, key) = add_key(gateway).await;
     let main = gateway.app.send_key.expose();
     let later = json!({ "send_at": gateway.clock.now() + TimeDelta::hours(1) });
     named(&gateway, &key, "old", &json!({})).await.success(200);
