@@ -16,6 +16,8 @@ CREATE TABLE email_changes (
     created_at timestamptz NOT NULL,
     -- From then on the new address is the account's.
     confirmed_at timestamptz,
+    -- Whether who reads the former address can take it back: it was the account's for long enough.
+    can_be_undone boolean NOT NULL DEFAULT false,
     -- Replaced by another, stopped or undone.
     ended_at timestamptz
 );

@@ -52,6 +52,9 @@ pub enum SubscriberAction {
         /// within 72 hours: for a secret that was stolen.
         #[arg(long)]
         revoke_all: bool,
+        /// With --revoke-all, keep the address.
+        #[arg(long, requires = "revoke_all")]
+        keep_email: bool,
     },
     /// Permanently delete a subscriber and its apps.
     Delete {
@@ -130,7 +133,9 @@ pub async fn run(
     let author = Author::operator(None);
     match action {
         SubscriberAction::Create { label, email } => {
-            let email = EmailAddress::parse(email).map_err(|_| {
+            let parsed = EmailAddress::parse(email).ok();
+            let parsed = parsed.filter(EmailAddress::is_plain);
+            let email = parsed.ok_or_else(|| {
                 OperatorError::Argument(format!("--email: {email:?} is no email address"))
             })?;
             let length = label.chars().count();
@@ -146,10 +151,12 @@ pub async fn run(
         SubscriberAction::ResetSecret {
             subscriber_id,
             revoke_all,
+            keep_email,
         } => {
             let id = parse_id(subscriber_id)?;
             let renewal = Renewal {
                 revokes: *revoke_all,
+                restores_email: *revoke_all && !keep_email,
                 ..Renewal::default()
             };
             match accounts.renew_api_secret(id, renewal, author).await {

@@ -1,26 +1,35 @@
 //! Changes of a subscriber's address. It is a credential: links that sign in are mailed to it. So a new one counts once
 //! it is confirmed by a link that was mailed there, and who reads the former one is told and can undo it.
+//!
+//! Changes that follow each other within [`UNDONE_WITHIN`] are a chain. Only the address of before it can be taken back:
+//! the others were the account's for too short a time to have a say, be they a thief's or a step of the owner's.
 
 use std::net::IpAddr;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
+use sqlx::types::Uuid;
 
 use super::Accounts;
 use super::audit::{self, AuditedTransaction};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::email_changes::{self, EmailChange};
+use crate::storage::subscribers::SubscriberChange;
 use crate::storage::{billing_notices, portal_links, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
-use mailgate_types::email_change::{EmailChangeLink, EmailChangeStep};
+use mailgate_types::email_change::{EmailChangeLink, EmailChangeStep, UNDONE_WITHIN};
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
-/// Changes that are mailed within [`COUNTED`]: nobody's mailbox is filled by who has an API secret.
+/// Changes that are mailed within [`COUNTED`] and since the last renewal of the API secret: nobody's mailbox is filled by
+/// who has it, and who had it takes no change from who renews it.
 const MOST: i64 = 5;
 
-/// The time in which [`MOST`] is counted.
+/// Changes that are mailed within [`COUNTED`] however often the secret is renewed.
+const MOST_IN_ALL: i64 = 50;
+
+/// The time in which they are counted.
 const COUNTED: TimeDelta = TimeDelta::hours(24);
 
 /// What mail of its own the gateway sends.
@@ -60,43 +69,52 @@ pub enum EmailChangeError {
 }
 
 impl Accounts {
-    /// Asks for a change of the address, within the transaction that has locked the subscriber, or makes it where no
-    /// link can be mailed; returns whether it is made.
+    /// Asks for a change of the address, within the transaction that has locked the subscriber. It is made at once where
+    /// no link can be mailed, and where it leads back to the address of before.
     pub(super) async fn ask_for_email(
         &self,
         transaction: &mut AuditedTransaction,
         change: &EmailChange,
         author: Author,
-    ) -> Result<bool, EmailChangeError> {
+    ) -> Result<(), EmailChangeError> {
         let (subscriber, now) = (change.subscriber, change.created_at);
+        let chain = chain(transaction, subscriber, now).await?;
+        if let Some(chain) = chain.as_ref().filter(|chain| chain.leads_back(change)) {
+            self.restore_email(transaction, &chain.begun, author, now)
+                .await?;
+            return Ok(());
+        }
         if self.own_mail > OwnMail::None {
-            let since = now - COUNTED;
-            let oldest =
-                email_changes::oldest_of_last(transaction, subscriber, since, MOST).await?;
-            if let Some(oldest) = oldest {
-                let wait = oldest + COUNTED - now;
-                return Err(EmailChangeError::TooMany { wait });
+            let day = now - COUNTED;
+            let renewed = subscribers::stored_api_secret(transaction, subscriber).await?;
+            let renewed = renewed.and_then(|(_, since)| since);
+            let renewed = renewed.map_or(day, |renewed| renewed.max(day));
+            for (since, most) in [(renewed, MOST), (day, MOST_IN_ALL)] {
+                let oldest =
+                    email_changes::oldest_of_last(transaction, subscriber, since, most).await?;
+                if let Some(oldest) = oldest {
+                    let wait = oldest + COUNTED - now;
+                    return Err(EmailChangeError::TooMany { wait });
+                }
             }
         }
-        email_changes::end_pending(transaction, subscriber, now).await?;
-        if self.own_mail < OwnMail::Links {
-            let change = EmailChange {
-                confirmed_at: Some(now),
-                ..change.clone()
-            };
-            email_changes::insert(transaction, &change).await?;
-            if self.own_mail > OwnMail::None {
-                tell(transaction, &change, EmailChangeStep::Changed, now, author).await?;
-            }
-            return Ok(true);
-        }
+        withdraw(transaction, subscriber, now).await?;
         email_changes::insert(transaction, change).await?;
-        for step in [EmailChangeStep::Confirm, EmailChangeStep::Requested] {
-            tell(transaction, change, step, now, author).await?;
+        if self.own_mail == OwnMail::Links {
+            for step in [EmailChangeStep::Confirm, EmailChangeStep::Requested] {
+                tell(transaction, change, step, now, author).await?;
+            }
+            let entry = AuditEntry::of_subscriber(AuditAction::EmailChangeRequested, subscriber);
+            transaction.record(entry.with(difference(change))).await?;
+            return Ok(());
         }
-        let entry = AuditEntry::of_subscriber(AuditAction::EmailChangeRequested, subscriber);
-        transaction.record(entry.with(difference(change))).await?;
-        Ok(false)
+        let new = SubscriberChange {
+            email: Some(change.email.clone()),
+            label: None,
+        };
+        subscribers::update(transaction, subscriber, &new).await?;
+        self.has_changed(transaction, change, author, now).await?;
+        Ok(())
     }
 
     /// The address that a subscriber has asked for and that waits for its confirmation.
@@ -127,8 +145,7 @@ impl Accounts {
             return Ok(None);
         };
         let mut connection = self.pool.acquire().await?;
-        let change = email_changes::find(&mut connection, id).await?;
-        Ok(change.and_then(|change| decide(link, change, self.clock.now())))
+        decide(&mut connection, link, id, self.clock.now()).await
     }
 
     /// Does what a link is for; `None` if nothing any more. When the former address is taken back, all sessions and
@@ -157,46 +174,78 @@ impl Accounts {
         };
         // Not before the wait for the subscriber: another may have decided meanwhile.
         let now = self.clock.now();
-        let change = email_changes::find(&mut transaction, id).await?;
-        let decision = change.and_then(|change| decide(link, change, now));
+        let decision = decide(&mut transaction, link, id, now).await?;
         match &decision {
             None => return Ok(None),
             Some(Decision::Stop(_)) => withdraw(&mut transaction, subscriber, now).await?,
             Some(Decision::Restore(change)) => {
-                self.restore_email(&mut transaction, change, now).await?;
+                self.restore_email(&mut transaction, change, author, now)
+                    .await?;
                 // By whoever reads it.
                 subscribers::confirm_email(&mut transaction, subscriber).await?;
                 portal_sessions::delete_others(&mut transaction, subscriber, None).await?;
             }
             Some(Decision::Confirm(change)) => {
-                email_changes::confirm(&mut transaction, id, now).await?;
-                let email = &change.email;
+                let (subscriber, email) = (change.subscriber, &change.email);
                 subscribers::set_confirmed_email(&mut transaction, subscriber, email).await?;
-                let from = &change.former_email;
-                self.has_moved(&mut transaction, subscriber, (from, email), now)
+                self.has_changed(&mut transaction, change, author, now)
                     .await?;
-                let step = EmailChangeStep::Changed;
-                tell(&mut transaction, change, step, now, author).await?;
             }
         }
         transaction.commit().await?;
         Ok(decision)
     }
 
-    /// Takes back the address of before a change, and ends what was changed after it.
+    /// The new address is the account's.
+    async fn has_changed(
+        &self,
+        transaction: &mut AuditedTransaction,
+        change: &EmailChange,
+        author: Author,
+        now: DateTime<Utc>,
+    ) -> Result<(), sqlx::Error> {
+        let is_first = chain(transaction, change.subscriber, now).await?.is_none();
+        email_changes::confirm(transaction, change.id, is_first, now).await?;
+        self.has_moved(transaction, change.subscriber, difference(change), now)
+            .await?;
+        let step = if is_first {
+            EmailChangeStep::Changed
+        } else {
+            EmailChangeStep::ChangedAgain
+        };
+        if self.own_mail > OwnMail::None {
+            tell(transaction, change, step, now, author).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes back the address of before a change, and ends what was changed after it. The one that was in use is told.
     pub(super) async fn restore_email(
         &self,
         transaction: &mut AuditedTransaction,
         change: &EmailChange,
+        author: Author,
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
-        email_changes::end_from(transaction, change, now).await?;
         let subscriber = change.subscriber;
+        withdraw(transaction, subscriber, now).await?;
+        email_changes::end_from(transaction, change, now).await?;
         let before = subscribers::lock_fields(transaction, subscriber).await?;
         let from = before.and_then(|before| before.email).unwrap_or_default();
         email_changes::restore(transaction, change.id).await?;
-        self.has_moved(transaction, subscriber, (&from, &change.former_email), now)
-            .await
+        let told = EmailChange {
+            email: change.former_email.clone(),
+            former_email: from,
+            ..change.clone()
+        };
+        let mut details = difference(&told);
+        details["restored"] = json!(true);
+        self.has_moved(transaction, subscriber, details, now)
+            .await?;
+        if self.own_mail > OwnMail::None {
+            tell(transaction, &told, EmailChangeStep::Restored, now, author).await?;
+        }
+        Ok(())
     }
 
     /// Links that were mailed to the former address let nobody in any more, and the payment provider learns the new one.
@@ -204,7 +253,7 @@ impl Accounts {
         &self,
         transaction: &mut AuditedTransaction,
         subscriber: SubscriberId,
-        (from, to): (&str, &str),
+        details: Value,
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
         portal_links::delete_of(transaction, subscriber).await?;
@@ -213,8 +262,7 @@ impl Accounts {
             billing_jobs::enqueue(transaction, subscriber, kind, None, now).await?;
         }
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, subscriber);
-        let entry = entry.with(json!({ "email": { "from": from, "to": to } }));
-        transaction.record(entry).await
+        transaction.record(entry.with(details)).await
     }
 }
 
@@ -233,15 +281,66 @@ pub(super) async fn withdraw(
     transaction.record(entry.with(difference(pending))).await
 }
 
-/// A subscriber's changes that can be undone, oldest first.
-pub(super) async fn undoable(
+/// Changes that follow each other, the last of late.
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    /// The first: its former address can be taken back.
+    pub(super) begun: EmailChange,
+    /// The address that is in use.
+    pub(super) email: String,
+}
+
+impl Chain {
+    /// Whether a change leads back to the address of before.
+    fn leads_back(&self, change: &EmailChange) -> bool {
+        (self.begun.former_email).eq_ignore_ascii_case(&change.email)
+    }
+}
+
+/// A subscriber's chain; `None`: nothing was changed of late that can be undone.
+pub(super) async fn chain(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
     now: DateTime<Utc>,
-) -> Result<Vec<EmailChange>, sqlx::Error> {
-    let mut changes = email_changes::of_subscriber(connection, subscriber).await?;
-    changes.retain(|change| change.can_be_undone(now));
-    Ok(changes)
+) -> Result<Option<Chain>, sqlx::Error> {
+    let changes = email_changes::of_subscriber(connection, subscriber).await?;
+    Ok(chain_of(changes, now))
+}
+
+/// The same of all its changes.
+pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<Chain> {
+    let mut chain: Option<Chain> = None;
+    let mut last: Option<DateTime<Utc>> = None;
+    for change in changes {
+        let Some(confirmed_at) = change.confirmed_at else {
+            continue;
+        };
+        if last.is_none_or(|last| confirmed_at >= last + UNDONE_WITHIN) {
+            chain = None;
+        }
+        last = Some(confirmed_at);
+        match &mut chain {
+            Some(chain) => chain.email = change.email,
+            None if change.can_be_undone => {
+                chain = Some(Chain {
+                    email: change.email.clone(),
+                    begun: change,
+                });
+            }
+            None => {}
+        }
+    }
+    chain.filter(|_| last.is_some_and(|last| now < last + UNDONE_WITHIN))
+}
+
+/// Whether a subscriber's address is so new that who comes by a link to it has to show the API secret too.
+pub(super) async fn is_new(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let changes = email_changes::of_subscriber(connection, subscriber).await?;
+    Ok(changes.iter().any(|change| change.is_recent(now)))
 }
 
 /// A change asked for now.
@@ -258,19 +357,32 @@ pub(super) fn asked(
         email,
         created_at: now,
         confirmed_at: None,
+        can_be_undone: false,
     }
 }
 
-fn decide(link: EmailChangeLink, change: EmailChange, now: DateTime<Utc>) -> Option<Decision> {
-    match link {
+async fn decide(
+    connection: &mut PgConnection,
+    link: EmailChangeLink,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Option<Decision>, sqlx::Error> {
+    let Some(change) = email_changes::find(connection, id).await? else {
+        return Ok(None);
+    };
+    Ok(match link {
         EmailChangeLink::Confirm if change.is_pending(now) => Some(Decision::Confirm(change)),
         EmailChangeLink::Undo if change.is_pending(now) => Some(Decision::Stop(change)),
-        EmailChangeLink::Undo if change.can_be_undone(now) => Some(Decision::Restore(change)),
-        EmailChangeLink::Confirm | EmailChangeLink::Undo => None,
-    }
+        EmailChangeLink::Undo => {
+            let chain = chain(connection, change.subscriber, now).await?;
+            let begun = chain.map(|chain| chain.begun);
+            begun.filter(|begun| begun.id == id).map(Decision::Restore)
+        }
+        EmailChangeLink::Confirm => None,
+    })
 }
 
-fn difference(change: &EmailChange) -> serde_json::Value {
+fn difference(change: &EmailChange) -> Value {
     json!({ "email": { "from": change.former_email, "to": change.email } })
 }
 

@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::AuditedTransaction;
+use super::email_changes::chain_of;
 use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::minted::recent::{self, Recent, RecentApp, RecentWebhook};
 use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};
@@ -47,8 +48,10 @@ pub struct Minted {
 /// A change of the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedEmail {
-    /// The change.
-    pub change: EmailChange,
+    /// The address before.
+    pub former_email: String,
+    /// The address that replaced it, or one after that.
+    pub email: String,
     /// When it was confirmed, or made without that.
     pub at: DateTime<Utc>,
     /// Whether it can still be undone.
@@ -79,8 +82,14 @@ pub(super) async fn read(
         send_keys: minted::send_keys(connection, subscriber).await?,
         portal_sessions,
         portal_links,
-        connect_sessions: minted::connect_sessions(connection, subscriber, lasting, COUNTED)
-            .await?,
+        connect_sessions: minted::count_in_trail(
+            connection,
+            subscriber,
+            AuditAction::ConnectSessionCreated,
+            lasting,
+            COUNTED,
+        )
+        .await?,
         email_change: changed_email(connection, subscriber, since, now).await?,
         apps: recent::apps(connection, subscriber, since).await?,
         webhooks: recent::webhooks(connection, subscriber, since).await?,
@@ -94,25 +103,26 @@ async fn changed_email(
     since: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<Option<ChangedEmail>, sqlx::Error> {
-    let mut of_late = None;
-    for change in email_changes::of_subscriber(connection, subscriber).await? {
-        let Some(at) = change.confirmed_at else {
-            continue;
-        };
-        let is_undoable = change.can_be_undone(now);
-        let changed = ChangedEmail {
-            change,
-            at,
+    let changes = email_changes::of_subscriber(connection, subscriber).await?;
+    let is_since = |at: DateTime<Utc>| since.is_none_or(|since| at > since);
+    let of_late = changes
+        .iter()
+        .find(|change| change.confirmed_at.is_some_and(is_since));
+    let of_late = of_late.and_then(|change| ChangedEmail::new(change, &change.email, false));
+    let chain = chain_of(changes, now);
+    let undoable = chain.and_then(|it| ChangedEmail::new(&it.begun, &it.email, true));
+    Ok(undoable.or(of_late))
+}
+
+impl ChangedEmail {
+    fn new(change: &EmailChange, email: &str, is_undoable: bool) -> Option<Self> {
+        Some(Self {
+            former_email: change.former_email.clone(),
+            email: email.to_owned(),
+            at: change.confirmed_at?,
             is_undoable,
-        };
-        if is_undoable {
-            return Ok(Some(changed));
-        }
-        if of_late.is_none() && since.is_none_or(|since| at >= since) {
-            of_late = Some(changed);
-        }
+        })
     }
-    Ok(of_late)
 }
 
 /// Ends it within the renewal's transaction; the caller ends the sessions and links of the portal.

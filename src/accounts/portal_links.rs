@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
 use super::audit;
-use super::email_changes::undoable;
+use super::email_changes::is_new;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
@@ -36,6 +36,9 @@ pub enum MintError {
     /// The subscriber has as many as it may.
     #[error("too many sign-in links are open")]
     TooMany,
+    /// The address that it would be mailed to isn't the subscriber's any more.
+    #[error("the address was changed meanwhile")]
+    Moved,
     /// No token could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
@@ -54,7 +57,7 @@ impl Accounts {
     ) -> Result<(LinkToken, DateTime<Utc>), MintError> {
         let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let kind = SignedInBy::Minted;
-        let minted = self.open_portal_link(&mut transaction, subscriber, kind, life, OPEN);
+        let minted = self.open_portal_link(&mut transaction, subscriber, (kind, None), life, OPEN);
         let minted = minted.await?;
         let entry = AuditEntry::of_subscriber(AuditAction::PortalLinkMinted, subscriber);
         let entry = entry.with(json!({ "expires_at": iso8601(minted.1) }));
@@ -62,12 +65,13 @@ impl Accounts {
         Ok(minted)
     }
 
-    /// Opens a link within the caller's transaction, unless the subscriber has `most` of its kind.
+    /// Opens a link within the caller's transaction, unless the subscriber has `most` of its kind. With an address, only
+    /// while that is still the subscriber's: it is mailed there.
     pub(super) async fn open_portal_link(
         &self,
         connection: &mut PgConnection,
         subscriber: SubscriberId,
-        kind: SignedInBy,
+        (kind, email): (SignedInBy, Option<&str>),
         life: TimeDelta,
         most: i64,
     ) -> Result<(LinkToken, DateTime<Utc>), MintError> {
@@ -81,8 +85,11 @@ impl Accounts {
             expires_at,
         };
         // One at a time, so that concurrent requests can't exceed the limit.
-        let is_there = subscribers::lock_fields(connection, subscriber).await?;
-        is_there.ok_or(sqlx::Error::RowNotFound)?;
+        let fields = subscribers::lock_fields(connection, subscriber).await?;
+        let fields = fields.ok_or(sqlx::Error::RowNotFound)?;
+        if email.is_some_and(|email| fields.email.as_deref() != Some(email)) {
+            return Err(MintError::Moved);
+        }
         if portal_links::insert(connection, &link, now, most).await? {
             Ok((token, expires_at))
         } else {
@@ -118,9 +125,7 @@ impl Accounts {
         if by == SignedInBy::Link {
             // Who has come by the mail reads the address; but an address that is new may be a thief's.
             subscribers::confirm_email(&mut transaction, subscriber).await?;
-            needs_secret = !undoable(&mut transaction, subscriber, now)
-                .await?
-                .is_empty();
+            needs_secret = is_new(&mut transaction, subscriber, now).await?;
         }
         let (token, entry) = self
             .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)

@@ -2,6 +2,7 @@
 //! against the database. Only webhook secrets overlap. With `last`, the mark of a key, it is renewed only while that is
 //! still the current one.
 
+use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgConnection;
 use tracing::Instrument as _;
@@ -9,14 +10,16 @@ use uuid::Uuid;
 
 use super::Accounts;
 use super::audit;
-use super::email_changes::{undoable, withdraw};
+use super::email_changes::{Chain, asked, chain, withdraw};
 use super::key_marks::{AppKey, is_current};
 use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
+use crate::storage::email_changes::{self, EmailChange};
+use crate::storage::minted::count_in_trail;
 use crate::storage::{
     apps, billing_notices, portal_links, portal_sessions, subscribers, webhook_messages,
 };
-use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::audit::{Actor, AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
 use mailgate_types::notice::Notice;
@@ -30,6 +33,9 @@ pub enum RenewError {
     /// Its owner is gone.
     #[error("it is gone")]
     Gone,
+    /// The API secret was renewed as often within [`COUNTED`] as it may be.
+    #[error("the API secret was renewed too often")]
+    TooOften,
     /// It isn't the current one any more that was to be renewed.
     #[error("it was renewed already")]
     Before,
@@ -71,7 +77,21 @@ pub struct Renewal<'a> {
     pub kept: Option<PortalSessionId>,
     /// Whether what was created with this secret and former ones ends.
     pub revokes: bool,
+    /// Whether an address that was changed of late is taken back.
+    pub restores_email: bool,
+    /// Whether it is done by who has come by the account's mail: they may however often it was done, as the operator may.
+    pub is_by_mail: bool,
 }
+
+/// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: who renewed without end a secret that was
+/// stolen would keep its owner out.
+const MOST: i64 = 60;
+
+/// Renewals within [`COUNTED`] that are told by mail.
+const MOST_TOLD: i64 = 10;
+
+/// The time in which renewals are counted.
+const COUNTED: TimeDelta = TimeDelta::hours(24);
 
 impl Accounts {
     /// Renews the API secret; returns what was created with it and former ones. Other sessions of the portal end, and the
@@ -88,14 +108,13 @@ impl Accounts {
         }
         let accounts = self.clone();
         let last = renewal.last.map(str::to_owned);
-        let (kept, revokes) = (renewal.kept, renewal.revokes);
+        let renewal = Renewal {
+            last: None,
+            ..renewal
+        };
         let renewing = async move {
             let last = last.as_deref();
-            let renewal = Renewal {
-                last,
-                kept,
-                revokes,
-            };
+            let renewal = Renewal { last, ..renewal };
             accounts
                 .replace_api_secret(subscriber, renewal, author)
                 .await
@@ -125,15 +144,29 @@ impl Accounts {
         if !is_current(renewal.last, &stored) {
             return Err(RenewError::Before);
         }
+        let action = AuditAction::ApiSecretRenewed;
+        let day = now - COUNTED;
+        let of_late = count_in_trail(&mut transaction, subscriber, action, day, MOST).await?;
+        if of_late >= MOST && !renewal.is_by_mail && author.actor != Actor::Operator {
+            return Err(RenewError::TooOften);
+        }
         let minted = minted::read(&mut transaction, subscriber, since, now).await?;
         withdraw(&mut transaction, subscriber, now).await?;
-        let mut former = undoable(&mut transaction, subscriber, now).await?;
+        let mut chain = chain(&mut transaction, subscriber, now).await?;
         if renewal.revokes {
             minted::revoke(&mut transaction, subscriber, &minted, now).await?;
-            if let Some(change) = former.first() {
-                self.restore_email(&mut transaction, change, now).await?;
-                former.clear();
-            }
+        }
+        if renewal.restores_email
+            && let Some(Chain { begun, email }) = chain.take()
+        {
+            self.restore_email(&mut transaction, &begun, author, now)
+                .await?;
+            // The address is new again: who it belongs to has the new secret, or renewed it.
+            let restored = EmailChange {
+                confirmed_at: Some(now),
+                ..asked(subscriber, email, begun.former_email, now)
+            };
+            email_changes::insert(&mut transaction, &restored).await?;
         }
         subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
             .await?;
@@ -141,12 +174,16 @@ impl Accounts {
         portal_sessions::delete_others(&mut transaction, subscriber, renewal.kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
         let entry = entry.with(json!({ "revoked": renewal.revokes }));
-        let former = former.into_iter().map(|change| Some(change.former_email));
-        for to in std::iter::once(None).chain(former) {
+        let fields = subscribers::lock_fields(&mut transaction, subscriber).await?;
+        let email = fields.and_then(|fields| fields.email);
+        // As they are now: who has the old secret may change the address before the mail leaves.
+        let former = chain.map(|chain| chain.begun.former_email);
+        let recipients = [email, former].into_iter().flatten();
+        for to in recipients.filter(|_| of_late < MOST_TOLD) {
             let notice = Notice::ApiSecretRenewed {
                 at: now,
                 address: author.address,
-                to,
+                to: Some(to),
             };
             let event = format!("api_secret.renewed {}", Uuid::new_v4());
             billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;

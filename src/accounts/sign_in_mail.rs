@@ -160,7 +160,7 @@ impl Sender {
         } in found
         {
             let mut transaction = transaction::begin(&accounts.pool).await?;
-            let kind = SignedInBy::Link;
+            let kind = (SignedInBy::Link, Some(email.as_str()));
             let opened = accounts.open_portal_link(&mut transaction, id, kind, LIFE, OPEN);
             match opened.await {
                 Ok((token, _)) => {
@@ -177,6 +177,7 @@ impl Sender {
                 Err(MintError::TooMany) => {
                     tracing::warn!(subscriber_id = %id, "a subscriber has as many sign-in links as it may: no further one is mailed");
                 }
+                Err(MintError::Moved) => {}
                 Err(MintError::NoRandomness(error)) => {
                     tracing::error!(%error, "a sign-in link can't be made");
                 }

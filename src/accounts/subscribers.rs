@@ -4,7 +4,6 @@ use super::Accounts;
 use super::audit;
 use super::email_changes::{EmailChangeError, asked, withdraw};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::portal_links;
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::SubscriberId;
@@ -33,21 +32,18 @@ impl Accounts {
         let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
             return Ok(None);
         };
-        let mut change = change.clone();
         if change.email.is_some() && change.email == before.email {
             withdraw(&mut transaction, id, now).await?;
         } else if let Some((email, former)) = change.email.clone().zip(before.email.clone()) {
             let asked = asked(id, former, email, now);
-            if !self.ask_for_email(&mut transaction, &asked, author).await? {
-                change.email = None;
-            }
+            self.ask_for_email(&mut transaction, &asked, author).await?;
         }
-        if let Some(changed) = changed(&before, &change) {
-            subscribers::update(&mut transaction, id, &change).await?;
-            // Links that were mailed to the former address let nobody in any more.
-            if (change.email.as_ref()).is_some_and(|email| before.email.as_ref() != Some(email)) {
-                portal_links::delete_of(&mut transaction, id).await?;
-            }
+        let labelled = SubscriberChange {
+            label: change.label.clone(),
+            email: None,
+        };
+        if let Some(changed) = changed(&before, &labelled) {
+            subscribers::update(&mut transaction, id, &labelled).await?;
             if self.beginning.is_billed {
                 let kind = JobKind::Provision;
                 billing_jobs::enqueue(&mut transaction, id, kind, None, now).await?;
@@ -55,10 +51,8 @@ impl Accounts {
             let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, id);
             transaction.record(entry.with(changed)).await?;
         }
+        let after = subscribers::lock_fields(&mut transaction, id).await?;
         transaction.commit().await?;
-        Ok(Some(SubscriberChange {
-            label: change.label.or(before.label),
-            email: change.email.or(before.email),
-        }))
+        Ok(after)
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! A notice whose connection broke once the message was out may have arrived. It isn't sent again: somebody
 //! who misses a notice still sees the alert in the portal, but somebody who gets one twice thinks of two
-//! failed payments.
+//! failed payments. What guards the account is sent again: of two such mails one is too many, of none the owner
+//! knows nothing.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -70,10 +71,10 @@ impl MailedPages {
         let Notice::EmailChange { step, id, .. } = notice else {
             return Ok(self.billing.as_deref().map(str::to_owned));
         };
-        let Some((portal, keys)) = &self.portal else {
+        let (Some((portal, keys)), Some(link)) = (&self.portal, step.link()) else {
             return Ok(None);
         };
-        let token = step.link().token(keys, *id);
+        let token = link.token(keys, *id);
         let token = token.map_err(|error| format!("no link can be sealed: {error}"))?;
         Ok(Some(format!("{portal}/email-change/{token}")))
     }
@@ -127,7 +128,7 @@ impl Notices {
     async fn send(&self, due: &Due) -> Result<(), sqlx::Error> {
         let Some(relay) = &self.relay else {
             // Of payments there is no other word; everything else stands in the audit trail.
-            if due.notice.as_ref().is_none_or(Notice::is_of_payments) {
+            if is_once(due) {
                 tracing::warn!(
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                     "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
@@ -135,7 +136,7 @@ impl Notices {
             }
             return self.settle(due, NoticeOutcome::Skipped).await;
         };
-        if due.left_before {
+        if due.left_before && is_once(due) {
             tracing::error!(
                 notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                 "the process that was sending a notice has died: the notice may have arrived, and is not sent again"
@@ -166,6 +167,9 @@ impl Notices {
         match submission.finish(message).await {
             Relayed::Sent => self.settle(due, NoticeOutcome::Sent).await,
             Relayed::NotSent(not_sent) => self.not_sent(due, not_sent).await,
+            Relayed::Unknown(failure) if !is_once(due) => {
+                self.not_sent(due, NotSent::Temporary(failure)).await
+            }
             Relayed::Unknown(failure) => {
                 tracing::error!(
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due), %failure,
@@ -206,6 +210,11 @@ impl Notices {
         let mut connection = self.pool.acquire().await?;
         billing_notices::settle(&mut connection, due, outcome, self.clock.now()).await
     }
+}
+
+/// Whether it is rather lost than sent twice.
+fn is_once(due: &Due) -> bool {
+    due.notice.as_ref().is_none_or(Notice::is_of_payments)
 }
 
 fn kind(due: &Due) -> &'static str {

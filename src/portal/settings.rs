@@ -184,7 +184,9 @@ pub(super) async fn change(
     Sent(sent): Sent<Change>,
 ) -> Result<Response, PortalProblem> {
     let label = label(&sent.label);
-    let email = EmailAddress::parse(sent.email.trim()).map_err(|_| "Enter one email address.");
+    let email = EmailAddress::parse(sent.email.trim()).ok();
+    let email = email.filter(EmailAddress::is_plain);
+    let email = email.ok_or("Enter one email address.");
     let (label, email) = match (label, email) {
         (Ok(label), Ok(email)) => (label, email),
         (label, email) => {

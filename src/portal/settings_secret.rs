@@ -16,6 +16,7 @@ use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
 use super::words::{Moment, number};
 use crate::accounts::{self, Accounts, LISTED, Minted, RenewError, ShowError, Visitor};
+use mailgate_types::sign_in::SignedInBy;
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -44,6 +45,9 @@ pub(super) struct Renewal {
     /// `all`: what was created with the API secrets ends too.
     #[serde(default)]
     revoke: String,
+    /// `former`: the address that was changed of late is taken back.
+    #[serde(default)]
+    email: String,
 }
 
 /// The secret, in the answer to who asked for it and nowhere else.
@@ -145,6 +149,16 @@ pub(super) async fn reveal(
     Ok(page(StatusCode::OK, &body))
 }
 
+fn too_often() -> PortalProblem {
+    PortalProblem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_renewals",
+        "The API secret was renewed too often",
+        "Nothing was changed. It was renewed 60 times within 24 hours: wait, or sign in by a mailed link and renew it then.",
+    )
+    .leading("Back to the settings", "/portal/settings")
+}
+
 /// Asks whether it is to be renewed.
 pub(super) async fn confirm_renew(
     session: Session,
@@ -175,11 +189,14 @@ pub(super) async fn renew(
         last: Some(&sent.last),
         kept: Some(session.open.id),
         revokes: sent.revoke == "all",
+        restores_email: sent.email == "former",
+        is_by_mail: session.open.by == SignedInBy::Link && !session.open.needs_secret,
     };
     let renewed = (state.accounts).renew_api_secret(session.id(), renewal, session.author());
     let secret = match renewed.await {
         Ok((secret, _)) => secret,
         Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
+        Err(RenewError::TooOften) => return Err(too_often()),
         Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
         Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),
         Err(error) => return Err(PortalProblem::internal(&error)),

@@ -168,15 +168,17 @@ pub(super) fn checked_text(
     plain_text(field, text, NAME_LENGTH, errors)
 }
 
-/// One email address.
+/// One email address, without quotes: it is shown in mails to others.
 pub(super) fn checked_email(
     field: &'static str,
     text: Option<String>,
     errors: &mut Vec<FieldError>,
 ) -> Option<EmailAddress> {
     let parsed = EmailAddress::parse(&text?).ok();
+    let parsed = parsed.filter(EmailAddress::is_plain);
     if parsed.is_none() {
-        errors.push(FieldError::new(field, "must be one email address"));
+        let detail = "must be one email address, without quotation marks";
+        errors.push(FieldError::new(field, detail));
     }
     parsed
 }

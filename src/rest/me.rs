@@ -113,7 +113,7 @@ pub(super) async fn me(
 ///
 /// A new address has to be confirmed within 24 hours by a link that is mailed to it; until then the answer has it as
 /// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it within
-/// 72 hours of the confirmation. Where the gateway sends no mail of its own, or has no portal, a new address counts
+/// 72 hours of the confirmation. The address of before can be had back without one during this time. Where the gateway sends no mail of its own, or has no portal, a new address counts
 /// immediately. Renewing the API secret stops a change that isn't confirmed yet.
 #[utoipa::path(
     patch,
@@ -193,7 +193,8 @@ pub(super) fn secret_renewed() -> Problem {
 /// two callers renew it at the same time, only one succeeds.
 ///
 /// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends all of
-/// them, whenever they were created, and takes back an address that was changed within 72 hours. Apps and webhooks
+/// them, whenever they were created, and takes back an address that was changed within 72 hours, unless
+/// `keep_email=true`. Apps and webhooks
 /// stay, and those since the last renewal are listed. Main send keys that may have been read are renewed by
 /// `reset-send-key`. The account's address gets a mail about it, where the gateway sends mail of its own, and so does one
 /// that was replaced within 72 hours.
@@ -206,6 +207,7 @@ pub(super) fn secret_renewed() -> Problem {
     responses(
         (status = 200, body = RenewedApiSecret),
         (status = 422, description = "`invalid_request`"),
+        (status = 429, description = "`too_many_renewals`: 60 within 24 hours"),
     )
 )]
 pub(super) async fn reset_api_secret(
@@ -221,9 +223,14 @@ pub(super) async fn reset_api_secret(
     match renewed {
         Ok((secret, minted)) => Ok(Json(RenewedApiSecret {
             api_secret: secret.expose().to_owned(),
-            minted_since: MintedSince::new(minted, renewal.revokes),
+            minted_since: MintedSince::new(minted, renewal),
         })),
         Err(RenewError::Gone) => Err(secret_renewed()),
+        Err(RenewError::TooOften) => Err(Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_renewals",
+            "The API secret was renewed 60 times within 24 hours. Wait, or renew it in the portal, signed in by a mailed link.",
+        )),
         Err(RenewError::Database(error)) => Err(Problem::database(&error)),
         Err(error) => Err(Problem::internal(&error)),
     }

@@ -15,22 +15,31 @@ pub(super) struct RenewalQuery {
     /// `all`: all additional API secrets, additional send keys and connect sessions end too.
     #[param(value_type = Option<String>, pattern = "^all$")]
     revoke: Option<String>,
+    /// `true`: with `revoke=all`, the account keeps an address that was changed within 72 hours.
+    #[param(value_type = Option<String>, pattern = "^true$")]
+    keep_email: Option<String>,
 }
 
 impl RenewalQuery {
     pub(super) fn validate(self) -> Result<Renewal<'static>, Problem> {
-        let revokes = match self.revoke.as_deref() {
+        let mut errors = Vec::new();
+        let mut flag = |field, text: Option<String>, only: &'static str| match text {
             None => false,
-            Some("all") => true,
-            Some(_) => {
-                return Err(Problem::fields(vec![FieldError::new(
-                    "revoke",
-                    "must be all",
-                )]));
+            Some(text) => {
+                if text != only {
+                    errors.push(FieldError::new(field, format!("must be {only}")));
+                }
+                true
             }
         };
+        let revokes = flag("revoke", self.revoke, "all");
+        let keeps_email = flag("keep_email", self.keep_email, "true");
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
         Ok(Renewal {
             revokes,
+            restores_email: revokes && !keeps_email,
             ..Renewal::default()
         })
     }
@@ -79,6 +88,8 @@ pub(super) struct EmailChangeShown {
     changed_at: String,
     /// Whether it was less than 72 hours ago: then `revoke=all` takes the former address back.
     undoable: bool,
+    /// Whether this call has taken it back.
+    restored: bool,
 }
 
 /// An additional API secret.
@@ -110,12 +121,12 @@ pub(super) struct MintedSendKeyShown {
 }
 
 impl MintedSince {
-    pub(super) fn new(minted: Minted, revoked: bool) -> Self {
+    pub(super) fn new(minted: Minted, renewal: Renewal<'_>) -> Self {
         let secrets = minted.api_secrets.into_iter();
         let keys = minted.send_keys.into_iter();
         Self {
             since: minted.since.map(iso8601),
-            revoked,
+            revoked: renewal.revokes,
             api_secrets: secrets
                 .map(|secret| MintedApiSecretShown {
                     id: secret.id.to_string(),
@@ -135,10 +146,11 @@ impl MintedSince {
             portal_links: minted.portal_links,
             connect_sessions: minted.connect_sessions,
             email_change: minted.email_change.map(|changed| EmailChangeShown {
-                former_email: changed.change.former_email,
-                email: changed.change.email,
+                former_email: changed.former_email,
+                email: changed.email,
                 changed_at: iso8601(changed.at),
                 undoable: changed.is_undoable,
+                restored: changed.is_undoable && renewal.restores_email,
             }),
             staying: MintedStaying::new(minted.apps, minted.webhooks),
         }

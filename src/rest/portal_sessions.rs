@@ -70,7 +70,7 @@ pub(super) async fn create(
             "20 sign-in addresses are open. Use one, or wait until they expire.",
         ),
         MintError::Database(error) => Problem::database(&error),
-        error @ MintError::NoRandomness(_) => Problem::internal(&error),
+        error @ (MintError::NoRandomness(_) | MintError::Moved) => Problem::internal(&error),
     })?;
     let answer = MintedPortalSession {
         url: format!("{portal}/sign-in/{}", token.expose()),

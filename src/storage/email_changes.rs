@@ -24,6 +24,8 @@ pub struct EmailChange {
     pub created_at: DateTime<Utc>,
     /// When the new address became the account's; `None`: it waits for that.
     pub confirmed_at: Option<DateTime<Utc>>,
+    /// Whether who reads the former address may take it back.
+    pub can_be_undone: bool,
 }
 
 impl EmailChange {
@@ -33,9 +35,9 @@ impl EmailChange {
         self.confirmed_at.is_none() && now < self.created_at + CONFIRMED_WITHIN
     }
 
-    /// Whether it was confirmed, and can still be undone.
+    /// Whether the new address is the account's, and that is so recent that it counts less than others.
     #[must_use]
-    pub fn can_be_undone(&self, now: DateTime<Utc>) -> bool {
+    pub fn is_recent(&self, now: DateTime<Utc>) -> bool {
         (self.confirmed_at).is_some_and(|confirmed_at| now < confirmed_at + UNDONE_WITHIN)
     }
 }
@@ -47,8 +49,9 @@ pub async fn insert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO email_changes
-             (id, subscriber_id, former_email, former_is_confirmed, email, created_at, confirmed_at)
-         SELECT $1, id, $3, confirmed_email IS NOT DISTINCT FROM email, $4, $5, $6
+             (id, subscriber_id, former_email, former_is_confirmed, email, created_at, confirmed_at,
+              can_be_undone)
+         SELECT $1, id, $3, confirmed_email IS NOT DISTINCT FROM email, $4, $5, $6, $7
          FROM subscribers WHERE id = $2",
         change.id,
         change.subscriber.0,
@@ -56,6 +59,7 @@ pub async fn insert(
         change.email,
         change.created_at,
         change.confirmed_at,
+        change.can_be_undone,
     )
     .execute(connection)
     .await?;
@@ -68,7 +72,7 @@ pub async fn find(
     id: Uuid,
 ) -> Result<Option<EmailChange>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at
+        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
          FROM email_changes WHERE id = $1 AND ended_at IS NULL",
         id,
     )
@@ -81,10 +85,11 @@ pub async fn find(
         email: row.email,
         created_at: row.created_at,
         confirmed_at: row.confirmed_at,
+        can_be_undone: row.can_be_undone,
     }))
 }
 
-/// How many of a subscriber's changes are looked at. Where changes are mailed there are far fewer.
+/// How many of a subscriber's latest changes are looked at. Where changes are mailed there are far fewer.
 const LISTED: i64 = 1_000;
 
 /// A subscriber's changes that haven't been replaced, stopped or undone, oldest first.
@@ -93,9 +98,10 @@ pub async fn of_subscriber(
     subscriber: SubscriberId,
 ) -> Result<Vec<EmailChange>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT id, former_email, email, created_at, confirmed_at
-         FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL
-         ORDER BY number LIMIT $2",
+        "SELECT id, former_email, email, created_at, confirmed_at, can_be_undone
+         FROM (SELECT * FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL
+               ORDER BY number DESC LIMIT $2) AS latest
+         ORDER BY number",
         subscriber.0,
         LISTED,
     )
@@ -108,6 +114,7 @@ pub async fn of_subscriber(
         email: row.email,
         created_at: row.created_at,
         confirmed_at: row.confirmed_at,
+        can_be_undone: row.can_be_undone,
     });
     Ok(changes.collect())
 }
@@ -130,16 +137,18 @@ pub async fn oldest_of_last(
     .await
 }
 
-/// Records that the new address is the account's.
+/// Records that the new address is the account's, and whether who reads the former one can undo that.
 pub async fn confirm(
     connection: &mut PgConnection,
     id: Uuid,
+    can_be_undone: bool,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE email_changes SET confirmed_at = $2 WHERE id = $1",
+        "UPDATE email_changes SET confirmed_at = $2, can_be_undone = $3 WHERE id = $1",
         id,
         now,
+        can_be_undone,
     )
     .execute(connection)
     .await?;

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use serde::Serialize;
 
 pub use self::comparison::comparison_key;
+use super::plain_name::is_invisible;
 
 /// Longest local part, in octets (RFC 5321 §4.5.3.1.1).
 const MAXIMUM_LOCAL_PART: usize = 64;
@@ -96,6 +97,13 @@ impl EmailAddress {
     #[must_use]
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
+    }
+
+    /// Whether it is shown as nothing but an address: not in quotes, where any sentence can stand, and without letters
+    /// that nobody sees.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !self.0.starts_with('"') && !self.0.contains(is_invisible)
     }
 
     /// Whether it can be used without SMTPUTF8.

@@ -25,8 +25,12 @@ pub enum EmailChangeStep {
     Confirm,
     /// To the former one: a change was asked for.
     Requested,
-    /// To the former one: it has changed.
+    /// To the former one: it has changed, and can be taken back.
     Changed,
+    /// To the former one, which was the account's for less than [`UNDONE_WITHIN`]: it has changed again.
+    ChangedAgain,
+    /// To one that was the account's since a change: the address of before was taken back.
+    Restored,
 }
 
 /// What a mailed link does.
@@ -40,12 +44,13 @@ pub enum EmailChangeLink {
 }
 
 impl EmailChangeStep {
-    /// What the link in this mail does.
+    /// What the link in this mail does; `None`: it has none.
     #[must_use]
-    pub const fn link(self) -> EmailChangeLink {
+    pub const fn link(self) -> Option<EmailChangeLink> {
         match self {
-            Self::Confirm => EmailChangeLink::Confirm,
-            Self::Requested | Self::Changed => EmailChangeLink::Undo,
+            Self::Confirm => Some(EmailChangeLink::Confirm),
+            Self::Requested | Self::Changed => Some(EmailChangeLink::Undo),
+            Self::ChangedAgain | Self::Restored => None,
         }
     }
 }
@@ -81,7 +86,7 @@ mod tests {
             (EmailChangeStep::Requested, EmailChangeLink::Undo),
             (EmailChangeStep::Changed, EmailChangeLink::Undo),
         ] {
-            let token = step.link().token(&keys, change).unwrap();
+            let token = step.link().unwrap().token(&keys, change).unwrap();
             assert_eq!(EmailChangeLink::read(&keys, &token), Some((link, change)));
         }
         let other = sealed_text::seal(&keys, "other", &(EmailChangeLink::Undo, change)).unwrap();

@@ -50,7 +50,7 @@ pub enum Notice {
         at: DateTime<Utc>,
         /// The client's address; `None`: the operator's command line.
         address: Option<IpAddr>,
-        /// Who is told beside the account's address: one that it had until recently.
+        /// Who is told: the account's address then, or one that it had until recently.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
@@ -99,7 +99,10 @@ impl Notice {
                 ..
             } => Some(match step {
                 EmailChangeStep::Confirm => email,
-                EmailChangeStep::Requested | EmailChangeStep::Changed => former_email,
+                EmailChangeStep::Requested
+                | EmailChangeStep::Changed
+                | EmailChangeStep::ChangedAgain
+                | EmailChangeStep::Restored => former_email,
             }),
         }
     }

@@ -4,7 +4,7 @@
 const LENGTH: usize = 80;
 
 /// A name that is nothing but one. Whoever signs up chooses it and the address that it is sent to, which may
-/// be another's: so it begins no line, turns no text around, and mail programs make no link of it.
+/// be another's: so it begins no line, turns no text around, ends no quotation, and mail programs make no link of it.
 #[must_use]
 pub fn plain_name(text: &str) -> String {
     let text = text.replace(
@@ -14,18 +14,29 @@ pub fn plain_name(text: &str) -> String {
     let mut name = String::new();
     let mut letters = text.chars().take(LENGTH).peekable();
     while let Some(letter) = letters.next() {
-        name.push(letter);
+        name.push(if is_quotation_mark(letter) {
+            '\''
+        } else {
+            letter
+        });
         let goes_on = letters.peek().is_some_and(|next| !next.is_whitespace());
-        if goes_on && matches!(letter, '.' | ':' | '@' | '。' | '．') {
+        if goes_on && matches!(letter, '.' | ':' | '@' | '/' | '。' | '．' | '․' | '｡') {
             name.push(' ');
         }
     }
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+fn is_quotation_mark(letter: char) -> bool {
+    matches!(
+        letter,
+        '"' | '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '＂' | '〝' | '〞'
+    )
+}
+
 /// Characters that show nothing themselves and change how others are shown (Unicode's category Cf, as far as
 /// names have no use for it).
-fn is_invisible(letter: char) -> bool {
+pub(crate) fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}')
@@ -41,7 +52,9 @@ mod tests {
             ("Acme Inc.", "Acme Inc."),
             ("Müller & Söhne", "Müller & Söhne"),
             ("  a\r\nBcc: x ", "a Bcc: x"),
-            ("https://evil.example/pay", "https: //evil. example/pay"),
+            ("https://evil.example/pay", "https: / / evil. example/ pay"),
+            ("A\". Call \u{201c}us\u{201d}", "A'. Call 'us'"),
+            ("evil\u{2024}example", "evil\u{2024} example"),
             ("www.evil.example", "www. evil. example"),
             ("eve@evil.example", "eve@ evil. example"),
             ("abc\u{202e}def", "abc def"),

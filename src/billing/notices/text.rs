@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use askama::Template;
 use chrono::{DateTime, Utc};
-use url::Url;
+use url::{Host, Url};
 
 use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep, UNDONE_WITHIN};
 use mailgate_types::notice::{AmountDue, Notice};
@@ -135,6 +135,17 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
     }
 }
 
+/// An address that another may have chosen: letters that look like others stand beside their code.
+fn shown(email: &str) -> String {
+    let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
+    match Host::parse(domain) {
+        Ok(Host::Domain(ascii)) if !domain.eq_ignore_ascii_case(&ascii) => {
+            format!("{email} (the domain {ascii})")
+        }
+        _ => email.to_owned(),
+    }
+}
+
 /// From where something was done.
 fn by(address: Option<IpAddr>) -> String {
     address.map_or_else(
@@ -150,16 +161,17 @@ fn email_change(
     email: &str,
     link: Option<String>,
 ) -> Draft {
-    let (at, by) = (moment(at), by(address));
+    let (at, by, email) = (moment(at), by(address), shown(email));
     let not_you = "If it wasn't you, somebody else has access to your account";
     let then = "renew the API secret, and end everything that was created with it";
     let (subject, paragraphs, words) = match step {
+        // Nobody has shown to read this address: it hears nothing that somebody could have chosen.
         EmailChangeStep::Confirm => (
-            format!("Confirm this address for \"{label}\""),
+            "Confirm this address for an email gateway account".to_owned(),
             vec![
                 format!(
-                    "Somebody, most likely you, wants this to be the address of the email gateway account \"{label}\". It \
-                     was asked for on {at}, {by}."
+                    "Somebody, most likely you, wants this to be the address of an email gateway account. It was asked for on \
+                     {at}."
                 ),
                 format!(
                     "Follow the link within {} hours to confirm it. From then on, sign-in links and notices come here.",
@@ -181,27 +193,43 @@ fn email_change(
             ],
             "Stop the change",
         ),
-        EmailChangeStep::Changed => (
+        EmailChangeStep::Changed | EmailChangeStep::ChangedAgain => (
             format!("The address of \"{label}\" has changed"),
             vec![
                 format!(
                     "On {at}, {by}, the address of \"{label}\" became {email}. Sign-in links and notices go there now."
                 ),
                 "If it was you, nothing is left to do.".to_owned(),
-                if link.is_some() {
-                    format!(
+                match (step, link.is_some()) {
+                    (_, true) => format!(
                         "{not_you}: follow the link within {} hours to take this address back, then {then}.",
                         UNDONE_WITHIN.num_hours()
-                    )
-                } else {
-                    format!(
-                        "{not_you}: {then}, which also takes this address back within {} hours. Or ask the operator of this \
-                         service.",
+                    ),
+                    (EmailChangeStep::ChangedAgain, false) => format!(
+                        "{not_you}: {then}. This address was the account's for so short a time that only the one before it \
+                         got a link to undo this."
+                    ),
+                    (_, false) => format!(
+                        "{not_you}: {then}, which also takes this address back within {} hours. Or ask the operator of \
+                         this service.",
                         UNDONE_WITHIN.num_hours()
-                    )
+                    ),
                 },
             ],
             "Take this address back",
+        ),
+        EmailChangeStep::Restored => (
+            format!("The address of \"{label}\" is its former one again"),
+            vec![
+                format!(
+                    "On {at}, {by}, the address of \"{label}\" became {email} again, as it was before it was changed to this \
+                     one. Sign-in links and notices go there now."
+                ),
+                "If that isn't what you want, change the address once more. Whoever reads the former one, or renewed the API \
+                 secret and ended what was created with it, has taken it back."
+                    .to_owned(),
+            ],
+            "",
         ),
     };
     Draft {
@@ -312,6 +340,58 @@ mod tests {
             (i64::MIN, "jpy", "-9223372036854775808 JPY"),
         ] {
             assert_eq!(amount(&due(minor_units, currency)), expected);
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_address_says_what_to_do_and_nothing_of_the_owner_to_strangers() {
+        let notice = |step| Notice::EmailChange {
+            step,
+            id: uuid::Uuid::nil(),
+            former_email: "ada@evil.example".to_owned(),
+            email: "ada@evi\u{4cf}.example".to_owned(),
+            at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+            address: Some(IpAddr::from([203, 0, 113, 7])),
+        };
+        let link = "https://portal.example/portal/email-change/x";
+        for (step, words, link) in [
+            (
+                EmailChangeStep::Confirm,
+                "Follow the link within 24 hours",
+                Some(link),
+            ),
+            (
+                EmailChangeStep::Requested,
+                "follow the link to stop the change",
+                Some(link),
+            ),
+            (
+                EmailChangeStep::Changed,
+                "to take this address back",
+                Some(link),
+            ),
+            (EmailChangeStep::Changed, "Or ask the operator", None),
+            (
+                EmailChangeStep::ChangedAgain,
+                "only the one before it",
+                None,
+            ),
+            (EmailChangeStep::Restored, "as it was before", None),
+        ] {
+            let written = write(&notice(step), "ACME", link);
+            assert!(written.text.contains(words), "{}", written.text);
+            assert_eq!(
+                written.text.contains("https://"),
+                link.is_some(),
+                "{}",
+                written.text
+            );
+            // A stranger hears nothing that somebody has chosen; the owner sees which domain it really is.
+            let whole = format!("{} {}", written.subject, written.text);
+            let is_of_owner = step != EmailChangeStep::Confirm;
+            for theirs in ["ACME", "203.0.113.7", "(the domain xn--"] {
+                assert_eq!(whole.contains(theirs), is_of_owner, "{theirs}: {whole}");
+            }
         }
     }
 

@@ -98,6 +98,12 @@ async fn a_subscriber_changes_its_label_and_address() {
             vec!["email", "label"],
         ),
         (json!({ "email": 7 }), vec!["email"]),
+        // What would be shown as something else than an address.
+        (
+            json!({ "email": "\"Nothing to do. See https://evil.example\"@example.com" }),
+            vec!["email"],
+        ),
+        (json!({ "email": "a\u{200b}b@example.com" }), vec!["email"]),
         (
             json!({ "email": "a@example.com, b@example.com" }),
             vec!["email"],

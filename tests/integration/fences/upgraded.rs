@@ -6,12 +6,13 @@ use super::{Gateway, send};
 use crate::command_line::serve::replica;
 
 /// Takes the newest way of holding messages out of the tables again.
-const TURNED_BACK: [&str; 6] = [
+const TURNED_BACK: [&str; 7] = [
     "ALTER TABLE spool DROP COLUMN gateway_id, DROP COLUMN idempotency_key",
     "ALTER TABLE billing_notices DROP COLUMN lease_until",
     "ALTER TABLE payprov_events DROP COLUMN lease_until",
     "DROP TABLE gateways",
-    "DELETE FROM _sqlx_migrations WHERE version = 17",
+    "DROP INDEX idempotency_keys_of_before",
+    "DELETE FROM _sqlx_migrations WHERE version IN (17, 55)",
     "ANALYZE spool",
 ];
 

@@ -88,7 +88,7 @@ async fn email(owner: &Caller<'_>) -> String {
     text(&me, "email").to_owned()
 }
 
-/// Changes the address and confirms it; returns the path that undoes it. `number` counts the changes from an address.
+/// Changes the address and confirms it; returns what the address before is told. `number` counts the changes from it.
 async fn moved(gateway: &Gateway, from: &str, to: &str, number: usize) -> String {
     let owner = Caller::owner(gateway).await;
     assert_eq!(change(&owner, to).await.success(200)["pending_email"], to);
@@ -98,7 +98,7 @@ async fn moved(gateway: &Gateway, from: &str, to: &str, number: usize) -> String
     assert_eq!(email(&owner).await, from);
     assert_eq!(stranger.post(&confirm, &[]).await.status, 200);
     assert_eq!(email(&owner).await, to);
-    path(&mail(gateway, from, "has changed", number).await)
+    mail(gateway, from, "has changed", number).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,6 +158,8 @@ async fn who_moved_the_address_by_a_stolen_secret_sees_nothing_of_the_next() {
     assert_eq!(page.status, 200, "{}", page.text);
     assert_eq!(ada.post(&undo, &[]).await.status, 410);
     assert_eq!(eve.get("/portal/settings").await.status, 303);
+    let told = mail(&gateway, EVE, "former one again", 1).await;
+    assert_eq!(paths(&told).len(), 0, "{told}");
     eve.post("/portal/sign-in-mail", &asked).await;
     ada.post("/portal/sign-in-mail", &[("email", OWNER)]).await;
     // The replica's demo has this address too, but nobody has confirmed it.
@@ -205,36 +207,67 @@ async fn a_change_is_undone_for_three_days_however_often_it_is_changed_again() {
     let gateway = gateway().await;
     let stranger = Visitor::new(&gateway.daemon.base_url);
     let owner = Caller::owner(&gateway).await;
-    let first = moved(&gateway, OWNER, "b@example.com", 1).await;
-    gateway.clock.advance(TimeDelta::hours(1));
-    let second = moved(&gateway, "b@example.com", "c@example.com", 1).await;
+    let first = path(&moved(&gateway, OWNER, "b@example.com", 1).await);
+    gateway.clock.advance(TimeDelta::hours(71));
+    // Who had it for a short time has no say.
+    let told = moved(&gateway, "b@example.com", "c@example.com", 1).await;
+    assert_eq!(paths(&told).len(), 0, "{told}");
     // A third waits for its confirmation.
     change(&owner, "d@example.com").await.success(200);
     let third = path(&mail(&gateway, "d@example.com", "Confirm", 1).await);
-    gateway.clock.advance(TimeDelta::hours(70));
+    let stop = path(&mail(&gateway, "c@example.com", "about to change", 1).await);
+    // So long after the last change, and not after the first.
+    gateway.clock.advance(TimeDelta::hours(71));
     assert_eq!(stranger.post(&first, &[]).await.status, 200);
     assert_eq!(email(&owner).await, OWNER);
-    for path in [&second, &third, &first] {
+    mail(&gateway, "c@example.com", "former one again", 1).await;
+    for path in [&stop, &third, &first] {
         assert_eq!(stranger.get(path).await.status, 410);
         assert_eq!(stranger.post(path, &[]).await.status, 410);
     }
     assert_eq!(email(&owner).await, OWNER);
 
-    let late = moved(&gateway, OWNER, "e@example.com", 2).await;
+    let late = path(&moved(&gateway, OWNER, "e@example.com", 2).await);
     gateway.clock.advance(TimeDelta::hours(73));
     assert_eq!(stranger.get(&late).await.status, 410);
     assert_eq!(stranger.post(&late, &[]).await.status, 410);
     assert_eq!(email(&owner).await, "e@example.com");
     // And who comes by the mail is as good as who has the secret again.
-    let mut visitor = stranger.clone();
-    visitor
-        .post("/portal/sign-in-mail", &[("email", "e@example.com")])
-        .await;
-    let link = path(&mail(&gateway, "e@example.com", "Sign in", 1).await);
+    assert_eq!(reveal_by_mail(&gateway, "e@example.com", 1).await, 200);
+    gateway.stop().await;
+}
+
+/// Signs in by a mailed link, the `number`th to this address, and asks for the API secret; returns the answer's status.
+async fn reveal_by_mail(gateway: &Gateway, address: &str, number: usize) -> u16 {
+    let mut visitor = Visitor::new(&gateway.daemon.base_url);
+    let asked = [("email", address)];
+    visitor.post("/portal/sign-in-mail", &asked).await;
+    let link = path(&mail(gateway, address, "Sign in", number).await);
     let page = visitor.post(&link, &[]).await;
     visitor.keep_cookie(&page);
     let reveal = "/portal/settings/api-secret/reveal";
-    assert_eq!(visitor.post(reveal, &[]).await.status, 200);
+    visitor.post(reveal, &[]).await.status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_of_before_comes_back_at_once() {
+    let gateway = gateway().await;
+    let stranger = Visitor::new(&gateway.daemon.base_url);
+    let owner = Caller::owner(&gateway).await;
+    let undo = path(&moved(&gateway, OWNER, EVE, 1).await);
+    let back = change(&owner, "Owner@example.com").await.success(200);
+    assert_eq!(back["email"], OWNER);
+    assert!(back.get("pending_email").is_none(), "{back}");
+    // Who had it in between is told, and can do nothing about it.
+    let told = mail(&gateway, EVE, "former one again", 1).await;
+    assert_eq!(paths(&told).len(), 0, "{told}");
+    assert_eq!(stranger.post(&undo, &[]).await.status, 410);
+    let renewed = owner.reset("/me/reset-api-secret?revoke=all").await;
+    let minted = &renewed.success(200)["minted_since"];
+    assert_eq!(minted["email_change"], Value::Null);
+    let owner = Caller::owner(&gateway).await;
+    assert_eq!(email(&owner).await, OWNER);
+    assert_eq!(reveal_by_mail(&gateway, OWNER, 1).await, 200);
     gateway.stop().await;
 }
 
@@ -251,33 +284,119 @@ async fn a_renewal_stops_a_change_and_undoes_it_on_request() {
         assert_eq!(stranger.post(path, &[]).await.status, 410);
     }
     let owner = Caller::owner(&gateway).await;
-    assert_eq!(
-        owner.get("/me").await.success(200)["pending_email"],
-        Value::Null
-    );
+    let me = owner.get("/me").await.success(200);
+    assert!(me.get("pending_email").is_none(), "{me}");
 
     moved(&gateway, OWNER, "b@example.com", 1).await;
     moved(&gateway, "b@example.com", "c@example.com", 1).await;
-    let renewed = owner
-        .reset("/me/reset-api-secret?revoke=all")
-        .await
-        .success(200);
-    let listed = &renewed["minted_since"]["email_change"];
+    for (wrong, field) in [("revoke=some", "revoke"), ("keep_email=1", "keep_email")] {
+        let renewed = owner.reset(&format!("/me/reset-api-secret?{wrong}")).await;
+        assert_eq!(renewed.wrong_fields(), [field]);
+    }
+    let renewed = owner.reset("/me/reset-api-secret?revoke=all").await;
+    let listed = renewed.success(200)["minted_since"]["email_change"].clone();
+    assert_eq!(listed["former_email"], OWNER);
+    assert_eq!(listed["email"], "c@example.com");
     assert_eq!(
-        (&listed["former_email"], &listed["undoable"]),
-        (&json!(OWNER), &json!(true))
+        (&listed["undoable"], &listed["restored"]),
+        (&json!(true), &json!(true))
     );
     let owner = Caller::owner(&gateway).await;
     assert_eq!(email(&owner).await, OWNER);
-    // Nobody has shown to read it.
+    // Nobody has shown to read it, and whoever does proves the secret.
     let confirmed: Option<String> = sqlx::query_scalar("SELECT confirmed_email FROM subscribers")
         .fetch_one(&mut gateway.database().await)
         .await
         .unwrap();
     assert_eq!(confirmed, None);
+    assert_eq!(reveal_by_mail(&gateway, OWNER, 1).await, 403);
     mail(&gateway, OWNER, "API secret of", 2).await;
+    mail(&gateway, "c@example.com", "former one again", 1).await;
+
+    // Whoever moved it keeps it; the address before can still undo that.
+    let undo = path(&moved(&gateway, OWNER, "f@example.com", 2).await);
+    let keeping = "/me/reset-api-secret?revoke=all&keep_email=true";
+    let renewed = owner.reset(keeping).await.success(200);
+    let listed = &renewed["minted_since"]["email_change"];
+    assert_eq!(
+        (&listed["undoable"], &listed["restored"]),
+        (&json!(true), &json!(false))
+    );
+    let owner = Caller::owner(&gateway).await;
+    assert_eq!(email(&owner).await, "f@example.com");
+    assert_eq!(stranger.post(&undo, &[]).await.status, 200);
+    assert_eq!(email(&owner).await, OWNER);
     let renewed = owner.reset("/me/reset-api-secret").await.success(200);
     assert_eq!(renewed["minted_since"]["email_change"], Value::Null);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_mailed_to_no_address_that_has_changed_meanwhile() {
+    let gateway = gateway().await;
+    let stranger = Visitor::new(&gateway.daemon.base_url);
+    let mut other = gateway.database().await;
+    let mut change = sqlx::Connection::begin(&mut other).await.unwrap();
+    sqlx::query("UPDATE subscribers SET email = $1")
+        .bind(EVE)
+        .execute(&mut *change)
+        .await
+        .unwrap();
+    let asked = [("email", OWNER)];
+    stranger.post("/portal/sign-in-mail", &asked).await;
+    gateway
+        .eventually("the wait", async |gateway| {
+            let waiting: i64 =
+                sqlx::query_scalar("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                    .fetch_one(&mut gateway.database().await)
+                    .await
+                    .unwrap();
+            waiting > 0
+        })
+        .await;
+    change.commit().await.unwrap();
+    stranger
+        .post("/portal/sign-in-mail", &[("email", EVE)])
+        .await;
+    path(&mail(&gateway, EVE, "Sign in", 1).await);
+    assert_eq!(mails(&gateway, OWNER).await.len(), 0);
+    let links: i64 = sqlx::query_scalar("SELECT count(*) FROM portal_links")
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(links, 1);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_renews_without_end_keeps_no_owner_out() {
+    let gateway = gateway().await;
+    for _ in 0..60 {
+        let thief = Caller::owner(&gateway).await;
+        thief.reset("/me/reset-api-secret").await.success(200);
+    }
+    let thief = Caller::owner(&gateway).await;
+    let again = thief.reset("/me/reset-api-secret").await;
+    assert_eq!(again.problem(), (429, "too_many_renewals"));
+    let mut owner = Visitor::new(&gateway.daemon.base_url);
+    owner
+        .post("/portal/sign-in-mail", &[("email", OWNER)])
+        .await;
+    let link = path(&mail(&gateway, OWNER, "Sign in", 1).await);
+    let page = owner.post(&link, &[]).await;
+    owner.keep_cookie(&page);
+    let form = "/portal/settings/api-secret/renew";
+    let last = owner.get(form).await.field("last");
+    let page = owner
+        .post(form, &[("last", &last), ("revoke", "all")])
+        .await;
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert_eq!(thief.get("/me").await.status, 401);
+    // Ten mails say enough.
+    mail(&gateway, OWNER, "API secret of", 10).await;
+    gateway.clock.advance(TimeDelta::hours(24));
+    let owner = Caller::owner(&gateway).await;
+    owner.reset("/me/reset-api-secret").await.success(200);
     gateway.stop().await;
 }
 
@@ -299,8 +418,11 @@ async fn a_change_is_stopped_by_its_owner_and_nobody_is_flooded() {
     // By asking for the present one, and by the former address' link.
     change(&owner, EVE).await.success(200);
     assert_eq!(
-        change(&owner, OWNER).await.success(200)["pending_email"],
-        Value::Null
+        change(&owner, OWNER)
+            .await
+            .success(200)
+            .get("pending_email"),
+        None
     );
     let confirm = path(&mail(&gateway, EVE, "Confirm", 2).await);
     assert_eq!(visitor.post(&confirm, &[]).await.status, 410);
@@ -330,17 +452,12 @@ async fn a_change_is_stopped_by_its_owner_and_nobody_is_flooded() {
     let me = owner.get("/me").await.success(200);
     assert_eq!(me["pending_email"], "new@example.com");
     assert_ne!(me["label"], "New");
-    // A renewal doesn't make room.
+    // Whoever renews the secret can change the address all the same.
     owner.reset("/me/reset-api-secret").await.success(200);
     let owner = Caller::owner(&gateway).await;
-    assert_eq!(
-        change(&owner, EVE).await.problem(),
-        (429, "too_many_email_changes")
-    );
-    gateway.clock.advance(TimeDelta::hours(24));
     change(&owner, EVE).await.success(200);
-    gateway.clock.advance(TimeDelta::hours(24));
     let confirm = path(&mail(&gateway, EVE, "Confirm", 5).await);
+    gateway.clock.advance(TimeDelta::hours(24));
     assert_eq!(visitor.post(&confirm, &[]).await.status, 410);
     assert_eq!(email(&owner).await, OWNER);
     gateway.stop().await;
@@ -387,7 +504,7 @@ async fn without_mail_a_new_address_counts_immediately_and_renewing_takes_it_bac
     let listed = &renewed["minted_since"]["email_change"];
     assert_eq!(
         (&listed["former_email"], &listed["email"]),
-        (&json!(OWNER), &json!(EVE))
+        (&json!(OWNER), &json!("other@example.com"))
     );
     assert_eq!(email(&Caller::owner(&gateway).await).await, OWNER);
     gateway.stop().await;

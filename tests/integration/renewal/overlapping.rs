@@ -57,7 +57,9 @@ async fn a_renewal_comes_before_what_begins_after_it() {
         let renewed = accounts.renew_api_secret(subscriber, Renewal::default(), OPERATOR);
         renewed.await.map(|_| ())
     };
-    comes_between(&gateway, thief, renewal).await.unwrap();
+    Box::pin(comes_between(&gateway, thief, renewal))
+        .await
+        .unwrap();
     gateway.stop().await;
 }
 
@@ -72,6 +74,7 @@ async fn an_additional_secret_is_deleted_before_what_begins_after_that() {
     let subscriber = gateway.subscriber;
     let thief = by(&gateway, Credential::AdditionalSecret(id));
     let deletion = async move { accounts.delete_api_secret(subscriber, id, OPERATOR).await };
-    assert!(comes_between(&gateway, thief, deletion).await.unwrap());
+    let deleted = Box::pin(comes_between(&gateway, thief, deletion)).await;
+    assert!(deleted.unwrap());
     gateway.stop().await;
 }
