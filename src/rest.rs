@@ -9,6 +9,7 @@ mod app_views;
 mod apps;
 mod audit;
 mod authority;
+mod blocks;
 mod body;
 mod browser;
 mod connect;

@@ -5,6 +5,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 
+use super::blocks::Blocks;
 use super::body::BodyError;
 use super::problem::Problem;
 use super::request::overloaded;
@@ -12,9 +13,6 @@ use super::request::overloaded;
 /// Bytes of a body that is too large that are read and dropped, so that its client, which may not read before it
 /// has written, gets its answer.
 const DISCARDED: usize = 4 << 20;
-
-/// The least room that a body is given.
-const LEAST: usize = 4 * 1024;
 
 /// The whole body of a request that says it is JSON.
 pub(super) async fn json_body(
@@ -96,25 +94,16 @@ async fn read(
     if declared > limit {
         return Err(too_large(headers, body, limit, declared).await);
     }
-    let mut whole = Vec::new();
+    let mut blocks = Blocks::default();
     while let Some(data) = next(&mut body).await? {
-        let length = whole.len() + data.len();
+        let length = blocks.len() + data.len();
         if length > limit {
-            drop(whole);
+            drop(blocks);
             return Err(too_large(headers, body, limit, length).await);
         }
-        if length > whole.capacity() {
-            // As it comes, since a length is easily said; and by a quarter, so that little is held in vain.
-            let larger = (whole.capacity() + whole.capacity() / 4)
-                .max(LEAST)
-                .min(limit);
-            let capacity = length.max(larger);
-            room(capacity - whole.capacity())?;
-            whole.reserve_exact(capacity - whole.len());
-        }
-        whole.extend_from_slice(&data);
+        blocks.add(&data, limit, &mut room)?;
     }
-    Ok(whole.into())
+    Ok(blocks.whole().await.into())
 }
 
 /// 413, once a client that waits for no leave has written the rest, or much of it.
