@@ -3,6 +3,7 @@
 mod bare;
 mod emit;
 mod message;
+mod paced;
 mod post;
 mod refusals;
 mod rest;
@@ -45,6 +46,19 @@ pub enum Job {
         /// Before anything is measured, in milliseconds.
         warm_up: u64,
         /// The measured time, in milliseconds.
+        measured: u64,
+    },
+    /// They send by `POST /send` at a rate, however long each message takes.
+    Paced {
+        /// Where.
+        server: RestServer,
+        /// How many.
+        clients: usize,
+        /// Messages of all.
+        per_second: u32,
+        /// As of [`Job::Send`].
+        warm_up: u64,
+        /// As of [`Job::Send`].
         measured: u64,
     },
     /// They authenticate, and do nothing more until they are asked to go ahead; then every hundredth sends a message.
@@ -109,7 +123,7 @@ pub struct RestServer {
     pub send_key: String,
 }
 
-/// What came of [`Job::Send`], which is the last line that the clients say.
+/// What came of [`Job::Send`] or [`Job::Paced`], which is the last line that the clients say.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// Messages whose acceptance came within the measured time.
@@ -122,6 +136,19 @@ pub struct Report {
     pub p50: f64,
     /// What 99 of 100 messages took at most, in milliseconds.
     pub p99: f64,
+}
+
+impl Report {
+    fn of(mut all: Done, seconds: f64) -> Outcome<Self> {
+        all.took.sort_unstable();
+        Ok(Self {
+            messages: all.took.len().try_into()?,
+            total: all.total,
+            seconds,
+            p50: percentile(&all.took, 50)?,
+            p99: percentile(&all.took, 99)?,
+        })
+    }
 }
 
 /// One client.
@@ -143,6 +170,21 @@ pub fn run(job: &str) -> Outcome<()> {
             per_second,
             seconds,
         } => one_thread()?.block_on(refusals::knock(port, per_second, seconds)),
+        Job::Paced {
+            server,
+            clients,
+            per_second,
+            warm_up,
+            measured,
+        } => {
+            let times = [warm_up, measured].map(Duration::from_millis);
+            let runtime = one_thread()?;
+            let report = runtime.block_on(async {
+                let clients = rest::clients(&server, clients).await?;
+                paced::measure(clients, per_second, times).await
+            })?;
+            tell(&runtime, &report)
+        }
         Job::Send {
             door,
             clients,
@@ -156,11 +198,15 @@ pub fn run(job: &str) -> Outcome<()> {
                 _ => one_thread()?,
             };
             let report = runtime.block_on(send(&door, clients, times))?;
-            println!("{}", serde_json::to_string(&report)?);
-            // What it has used is asked for while it lives.
-            runtime.block_on(left_alone())
+            tell(&runtime, &report)
         }
     }
+}
+
+/// Says what came of it, and waits: what this process has used is asked for while it lives.
+fn tell(runtime: &Runtime, report: &Report) -> Outcome<()> {
+    println!("{}", serde_json::to_string(report)?);
+    runtime.block_on(left_alone())
 }
 
 async fn send(door: &Door, clients: usize, times: [Duration; 2]) -> Outcome<Report> {
@@ -210,14 +256,7 @@ async fn measure<C: Client>(
         all.total += done.total;
         all.took.extend(done.took);
     }
-    all.took.sort_unstable();
-    Ok(Report {
-        messages: all.took.len().try_into()?,
-        total: all.total,
-        seconds,
-        p50: percentile(&all.took, 50)?,
-        p99: percentile(&all.took, 99)?,
-    })
+    Report::of(all, seconds)
 }
 
 /// Lets the clients work; none of them may end.

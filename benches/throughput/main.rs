@@ -8,6 +8,7 @@
 
 mod child;
 mod gateway;
+mod hostile;
 mod load;
 mod neighbour;
 mod postfix;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::child::{LOAD, Mode, SINK, expect};
 use super::gateway::{self, Gateway};
 use super::load::{Door, Job, MEASURED, MEASURING, Report};
-use super::neighbour::{self, Neighbour};
+use super::neighbour::{self, Turn};
 use super::postfix::Postfix;
 use super::sessions::{self, Sessions};
 use super::sink::{self, Counts, Ports};
@@ -25,7 +25,7 @@ use super::{Outcome, usage};
 /// Clients at once, from step to step.
 const CLIENTS: [usize; 3] = [1, 16, 64];
 
-/// Postfix, and who has a neighbour, is measured with these alone.
+/// Postfix is measured with these alone.
 const SEVERAL_CLIENTS: [usize; 2] = [16, 64];
 
 /// How long Postfix may take to deliver what it has queued.
@@ -39,8 +39,6 @@ struct Bench {
     environment: Vec<(String, String)>,
     files: CertificateFiles,
     app: CreatedApp,
-    /// The send keys of another subscriber's apps.
-    neighbours: Vec<String>,
     folder: PathBuf,
     http: reqwest::Client,
     ports: Ports,
@@ -86,11 +84,6 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     let environment = gateway::environment(&postgres, &files, ports);
     let bench = Bench {
         app: gateway::prepare(&environment).await?,
-        neighbours: gateway::apps(&environment, &vec![String::new(); neighbour::APPS])
-            .await?
-            .iter()
-            .map(|app| app.send_key.expose().to_owned())
-            .collect(),
         environment,
         folder: folder.to_owned(),
         http: reqwest::Client::builder().no_proxy().build()?,
@@ -107,7 +100,7 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
         Who::ALL
             .into_iter()
             .map(move |who| (who, clients))
-            .filter(|(who, clients)| !who.is_among_several() || SEVERAL_CLIENTS.contains(clients))
+            .filter(|(who, clients)| !who.is_postfix() || SEVERAL_CLIENTS.contains(clients))
     });
     let steps: Vec<(Who, usize)> = names
         .filter(|(who, clients)| wanted(&who.step(*clients)))
@@ -123,13 +116,19 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     } else {
         None
     };
+    let turns = if wanted(neighbour::NAME) {
+        bench.beside_neighbour().await?
+    } else {
+        Vec::new()
+    };
     let webhooks = bench.webhooks(wanted).await?;
-    if results.is_empty() && sessions.is_none() && webhooks.is_empty() {
+    let is_done = !(results.is_empty() && turns.is_empty());
+    if !is_done && sessions.is_none() && webhooks.is_empty() {
         return Err("no step has such a name".into());
     }
     bench.postgres.stop().await;
     provider.end().await?;
-    summary::print(&results, sessions.as_ref(), &webhooks);
+    summary::print(&results, &turns, sessions.as_ref(), &webhooks);
     Ok(())
 }
 
@@ -164,7 +163,7 @@ impl Bench {
     ) -> Outcome<Measured> {
         let door = match who {
             Who::Bare => Door::Bare,
-            Who::Rest | Who::RestBesideNeighbour => Door::Rest(gateway.rest.clone()),
+            Who::Rest => Door::Rest(gateway.rest.clone()),
             Who::Kept => Door::Kept(gateway.smtp.clone()),
             Who::OneEach => Door::OneEach(gateway.smtp.clone()),
             Who::PostfixKept => Door::Kept(postfix.smtp.clone()),
@@ -177,8 +176,6 @@ impl Bench {
             measured: self.measured.as_millis().try_into()?,
         };
         let arrived_before = self.arrived().await?;
-        let _neighbour = (who == Who::RestBesideNeighbour)
-            .then(|| Neighbour::start(gateway.rest.port, &self.neighbours));
         let mut load = Mode::start(LOAD, &job, &self.environment)?;
         let load_pid = load.pid()?;
         let server = || match who {
@@ -259,15 +256,25 @@ impl Bench {
         Ok(measured)
     }
 
-    async fn webhooks(&self, wanted: impl Fn(&str) -> bool) -> Outcome<WebhookResults> {
-        let place = Setup {
+    fn setup(&self) -> Setup<'_> {
+        Setup {
             folder: &self.folder,
             files: &self.files,
             app: &self.app,
             environment: &self.environment,
             postgres: &self.postgres,
             measured: self.measured,
-        };
+        }
+    }
+
+    async fn beside_neighbour(&self) -> Outcome<Vec<Turn>> {
+        eprintln!("bench: {}", neighbour::NAME);
+        let measured = neighbour::measure(&self.setup()).await;
+        measured.map_err(|error| format!("{}: {error}", neighbour::NAME).into())
+    }
+
+    async fn webhooks(&self, wanted: impl Fn(&str) -> bool) -> Outcome<WebhookResults> {
+        let place = self.setup();
         let mut results = WebhookResults::default();
         for endpoints in webhooks::ENDPOINTS {
             let name = summary::step(endpoints);

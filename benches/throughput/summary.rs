@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 
+use super::neighbour::{self, Beside, Turn};
 use super::sessions::Sessions;
 
 /// Whom a step measures.
@@ -9,7 +10,6 @@ use super::sessions::Sessions;
 pub enum Who {
     Bare,
     Rest,
-    RestBesideNeighbour,
     Kept,
     PostfixKept,
     OneEach,
@@ -18,10 +18,9 @@ pub enum Who {
 
 impl Who {
     /// In the order of the steps: what is compared stands side by side.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::Bare,
         Self::Rest,
-        Self::RestBesideNeighbour,
         Self::Kept,
         Self::PostfixKept,
         Self::OneEach,
@@ -32,15 +31,8 @@ impl Who {
         matches!(self, Self::PostfixKept | Self::PostfixOneEach)
     }
 
-    pub fn is_among_several(self) -> bool {
-        self.is_postfix() || self == Self::RestBesideNeighbour
-    }
-
     pub fn is_gateway(self) -> bool {
-        matches!(
-            self,
-            Self::Rest | Self::RestBesideNeighbour | Self::Kept | Self::OneEach
-        )
+        matches!(self, Self::Rest | Self::Kept | Self::OneEach)
     }
 
     /// A step's name.
@@ -55,7 +47,6 @@ impl Display for Who {
         formatter.write_str(match self {
             Self::Bare => "bare loop",
             Self::Rest => "REST",
-            Self::RestBesideNeighbour => "REST, beside a noisy neighbour",
             Self::Kept => "SMTP, connections kept",
             Self::PostfixKept => "Postfix, connections kept",
             Self::OneEach => "SMTP, one message a connection",
@@ -97,7 +88,7 @@ const DELIVERY_RATE: f64 = 0.25;
 const DELIVERY_CPU: f64 = 0.1;
 const FIRST_BYTE: f64 = 10.0;
 
-/// Times the p99 of when nobody else is there.
+/// Times the p99 of when nobody is beside it.
 const NEIGHBOUR: f64 = 2.0;
 
 /// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
@@ -159,9 +150,17 @@ pub fn sessions_step(sessions: usize) -> String {
     format!("{sessions} idle sessions, and connections past them")
 }
 
-pub fn print(results: &[Measured], sessions: Option<&Sessions>, webhooks: &WebhookResults) {
+pub fn print(
+    results: &[Measured],
+    turns: &[Turn],
+    sessions: Option<&Sessions>,
+    webhooks: &WebhookResults,
+) {
     if !results.is_empty() {
         print_messages(results);
+    }
+    if !turns.is_empty() {
+        print_beside(turns);
     }
     if let Some(sessions) = sessions {
         print_sessions(sessions);
@@ -211,7 +210,6 @@ fn print_messages(results: &[Measured]) {
             ONE_EACH,
         );
         against(of(Who::Rest), of(Who::Bare), "the bare loop", REST);
-        beside(of(Who::RestBesideNeighbour), of(Who::Rest));
     }
     for it in results.iter().filter(|it| it.clients == 1) {
         target(
@@ -222,15 +220,38 @@ fn print_messages(results: &[Measured]) {
     }
 }
 
-/// Whether a neighbour is noticed.
-fn beside(noisy: Option<&Measured>, quiet: Option<&Measured>) {
-    if let (Some(noisy), Some(quiet)) = (noisy, quiet) {
-        let times = noisy.p99 / quiet.p99;
+/// Whether a neighbour is noticed: the medians of the turns.
+fn print_beside(turns: &[Turn]) {
+    println!();
+    println!(
+        "{:<64} {:>8} {:>8} {:>8}",
+        neighbour::NAME,
+        "p50 ms",
+        "p99 ms",
+        "cores"
+    );
+    let median = |beside: Beside, of: fn(&Turn) -> f64| {
+        let mut all: Vec<f64> = turns
+            .iter()
+            .filter(|it| it.beside == beside)
+            .map(of)
+            .collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    for beside in Beside::ALL {
+        println!(
+            "{beside:<64} {:>8.2} {:>8.2} {:>8.2}",
+            median(beside, |it| it.p50),
+            median(beside, |it| it.p99),
+            median(beside, |it| it.cores),
+        );
+    }
+    let quiet = median(Beside::Nobody, |it| it.p99);
+    for beside in [Beside::Holder, Beside::Flooder] {
+        let times = median(beside, |it| it.p99) / quiet;
         target(
-            &format!(
-                "{}: {times:.2} times the p99 without",
-                noisy.who.step(noisy.clients)
-            ),
+            &format!("{beside}: {times:.2} times the p99 of nobody"),
             &format!("less than {NEIGHBOUR:.0} times"),
             times < NEIGHBOUR,
         );

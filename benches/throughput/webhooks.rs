@@ -160,7 +160,8 @@ impl Setup<'_> {
         })
     }
 
-    async fn gateway(&self, name: &str) -> Outcome<Gateway> {
+    /// A gateway that posts to this machine.
+    pub async fn gateway(&self, name: &str) -> Outcome<Gateway> {
         let folder = self.folder.join(name);
         std::fs::create_dir(&folder)?;
         let mut environment = self.environment.to_vec();
