@@ -88,7 +88,7 @@ const DELIVERY_RATE: f64 = 0.25;
 const DELIVERY_CPU: f64 = 0.1;
 const FIRST_BYTE: f64 = 10.0;
 
-/// Times the p99 of when nobody is beside it.
+/// Times the p99 of when nobody is beside it, or of when the same is at another gateway.
 const NEIGHBOUR: f64 = 2.0;
 
 /// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
@@ -247,11 +247,15 @@ fn print_beside(turns: &[Turn]) {
             median(beside, |it| it.cores),
         );
     }
-    let quiet = median(Beside::Nobody, |it| it.p99);
-    for beside in [Beside::Holder, Beside::Flooder] {
-        let times = median(beside, |it| it.p99) / quiet;
+    for (beside, than) in [
+        (Beside::Holder, Beside::Nobody),
+        (Beside::Flooder, Beside::Nobody),
+        // The part that isn't the processor's.
+        (Beside::Flooder, Beside::Elsewhere),
+    ] {
+        let times = median(beside, |it| it.p99) / median(than, |it| it.p99);
         target(
-            &format!("{beside}: {times:.2} times the p99 of nobody"),
+            &format!("{beside}: {times:.2} times the p99 with {than}"),
             &format!("less than {NEIGHBOUR:.0} times"),
             times < NEIGHBOUR,
         );
