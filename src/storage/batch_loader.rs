@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sqlx::{PgConnection, PgPool};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
 use super::outage::Outage as _;
@@ -64,7 +65,24 @@ struct Batch<K, V> {
 pub struct BatchLoader<K, V> {
     query: Query<K, V>,
     waiting: Mutex<Option<Batch<K, V>>>,
-    turn: tokio::sync::Mutex<DedicatedConnection>,
+    turn: Arc<tokio::sync::Mutex<DedicatedConnection>>,
+}
+
+/// Asks all questions of a batch.
+async fn ask<K, V>(
+    mut own: OwnedMutexGuard<DedicatedConnection>,
+    query: Query<K, V>,
+    questions: Vec<K>,
+    answers: Answers<V>,
+) where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    let asked = own.run(async |connection| query(connection, &questions).await);
+    let result = timeout(QUERY, asked).await;
+    let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    // Only this task holds these questions.
+    let _ = answers.set(result.map_err(Said::from));
 }
 
 impl<K, V> Debug for BatchLoader<K, V> {
@@ -75,14 +93,18 @@ impl<K, V> Debug for BatchLoader<K, V> {
     }
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
+impl<K, V> BatchLoader<K, V>
+where
+    K: Eq + Hash + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
     /// Creates a loader without questions.
     #[must_use]
     pub fn new(pool: PgPool, query: Query<K, V>) -> Self {
         Self {
             query,
             waiting: Mutex::new(None),
-            turn: tokio::sync::Mutex::new(DedicatedConnection::new(pool)),
+            turn: Arc::new(tokio::sync::Mutex::new(DedicatedConnection::new(pool))),
         }
     }
 
@@ -90,20 +112,20 @@ impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
     pub async fn load(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
         loop {
             let (answers, place) = self.join(question);
-            let mut own = self.turn.lock().await;
-            // The first caller of a batch to get here runs the query for all of it.
+            let own = Arc::clone(&self.turn).lock_owned().await;
+            // The first caller of a batch to get here has the query run for all of it.
             if let Some(questions) = self.take(&answers) {
-                let asked = own.run(async |connection| (self.query)(connection, &questions).await);
-                let result = timeout(QUERY, asked).await;
-                let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-                // Only this caller holds these questions.
-                let _ = answers.set(result.map_err(Said::from));
+                let asking = ask(own, self.query, questions, Arc::clone(&answers));
+                // By itself: who goes away, or resets a stream over and over, takes neither the others' answer along nor
+                // the connection, which is lost with a query that is given up.
+                drop(tokio::spawn(asking).await);
+            } else {
+                drop(own);
             }
-            drop(own);
             match answers.get() {
                 Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
                 Some(Err(error)) => return Err(error.clone().into()),
-                // The caller that ran the query was cancelled before the answer.
+                // The caller that was to have it run went away just then.
                 None => {}
             }
         }

@@ -22,7 +22,11 @@ pub struct QueryCache<K, V> {
     most: usize,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> QueryCache<K, V> {
+impl<K, V> QueryCache<K, V>
+where
+    K: Eq + Hash + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
     /// Creates an empty cache.
     #[must_use]
     pub fn new(asked: BatchLoader<K, V>, most: usize) -> Self {

@@ -6,5 +6,6 @@ mod database;
 mod form;
 mod http2;
 pub mod raw;
+mod resets;
 mod shares;
 mod stall;
