@@ -42,19 +42,28 @@ impl<C: Clock + Clone> AddressLimiter<C> {
     /// The time to wait until the next one is allowed.
     pub fn count(&self, address: IpAddr) -> Result<(), Duration> {
         let own = neighbourhood(address);
-        if self.addresses.held() >= self.most / 2 {
-            match self.networks.count_if_room(&network(address)) {
-                Some(counted) => drop(counted?),
-                None if self.addresses.holds(&own) => {}
-                None => return Err(SWEEP),
-            }
+        if self.addresses.held() < self.most / 2 {
+            return self.count_own(&own);
         }
-        let counted = self.addresses.count_if_room(&own);
+        if self.addresses.holds(&own) {
+            // First, so that one that is over its own limit uses up nothing of its neighbours'.
+            self.count_own(&own)?;
+            let counted = self.networks.count_if_room(&network(address));
+            return counted.map_or(Ok(()), |counted| counted.map(drop));
+        }
+        self.networks
+            .count_if_room(&network(address))
+            .ok_or(SWEEP)??;
+        self.count_own(&own)
+    }
+
+    fn count_own(&self, own: &IpAddr) -> Result<(), Duration> {
+        let counted = self.addresses.count_if_room(own);
         counted.map_or(Ok(()), |counted| counted.map(drop))
     }
 }
 
-/// The smallest network that is handed out: an IPv4 address's /24, an IPv6 address's /48.
+/// A network as organisations commonly get one: an IPv4 address's /24, an IPv6 address's /48.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -107,6 +116,19 @@ mod tests {
         }
         clock.advance(Duration::from_mins(1));
         assert_eq!(limiter.count(of_network(0, 1)), Ok(()), "it passes");
+    }
+
+    #[test]
+    fn one_that_is_over_its_own_limit_uses_up_nothing_of_its_neighbours() {
+        let clock = FakeRelativeClock::default();
+        let limiter = limiter(&clock);
+        for network in 0..500 {
+            let _ = limiter.count(of_network(network, 1));
+        }
+        assert!(limiter.addresses.held() >= MOST / 2);
+        let loud = (0..1_000).filter(|_| limiter.count(v4("192.0.2.1")).is_ok());
+        assert_eq!(loud.count(), 2);
+        assert_eq!(limiter.count(v4("192.0.2.9")), Ok(()));
     }
 
     #[test]
