@@ -118,14 +118,15 @@ where
                 let asking = ask(own, self.query, questions, Arc::clone(&answers));
                 // By itself: who goes away, or resets a stream over and over, takes neither the others' answer along nor
                 // the connection, which is lost with a query that is given up.
-                drop(tokio::spawn(asking).await);
+                let asked = tokio::spawn(asking).await;
+                asked.map_err(|_| sqlx::Error::WorkerCrashed)?;
             } else {
                 drop(own);
             }
             match answers.get() {
                 Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
                 Some(Err(error)) => return Err(error.clone().into()),
-                // The caller that was to have it run went away just then.
+                // The query has crashed, which its caller is told.
                 None => {}
             }
         }

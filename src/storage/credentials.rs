@@ -7,8 +7,11 @@ use sqlx::PgConnection;
 use mailgate_types::audit::{Credential, Shown};
 use mailgate_types::ids::SubscriberId;
 
-/// How long a credential's end waits: longer than any change by a credential takes, a replay of webhooks too.
-const LOCK_TIMEOUT: &str = "15s";
+/// How long a credential's end waits: longer than changes by a credential take, a replay of webhooks too.
+const LOCK_TIMEOUT: &str = "25s";
+
+/// A statement's time counts the wait for a lock too.
+const STATEMENT_TIMEOUT: &str = "30s";
 
 /// The credential was renewed, deleted or has expired since the request was authenticated.
 ///
@@ -31,12 +34,32 @@ pub async fn lock(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!("SELECT set_config('lock_timeout', $1, true)", LOCK_TIMEOUT)
-        .fetch_one(&mut *connection)
-        .await?;
+    let before = sqlx::query!(
+        r#"SELECT current_setting('lock_timeout') AS "lock!", current_setting('statement_timeout') AS "statement!""#,
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    set_timeouts(connection, LOCK_TIMEOUT, STATEMENT_TIMEOUT).await?;
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
         name(subscriber),
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    set_timeouts(connection, &before.lock, &before.statement).await
+}
+
+/// Until the transaction ends, or they are set again.
+async fn set_timeouts(
+    connection: &mut PgConnection,
+    lock: &str,
+    statement: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "SELECT set_config('lock_timeout', $1, true) AS lock,
+                set_config('statement_timeout', $2, true) AS statement",
+        lock,
+        statement,
     )
     .fetch_one(connection)
     .await?;
