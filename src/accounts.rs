@@ -6,6 +6,7 @@ pub mod audit;
 mod authenticate;
 mod caller;
 mod create;
+mod email_chain;
 mod email_changes;
 mod hold_back;
 mod key_marks;
@@ -35,7 +36,9 @@ use crate::storage;
 use crate::storage::batch_loader::BatchLoader;
 use crate::storage::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::seal::SealKeys;
+use mailgate_types::shared_places::SharedPlaces;
 use mailgate_types::subscription::SubscriptionStatus;
 
 pub use self::apps::ChangeError;
@@ -88,6 +91,8 @@ pub struct Accounts {
     /// Apps that one subscriber may have.
     most_apps: i64,
     request_places: RequestPlaces,
+    /// Renewals under way that end what was created: one of each subscriber.
+    revoking: SharedPlaces<SubscriberId>,
     key_uses: Arc<KeyUses>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
@@ -147,6 +152,7 @@ impl Accounts {
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
             held_back: Arc::default(),
             most_apps: limits.apps_per_subscriber.into(),
+            revoking: SharedPlaces::unshared(1),
             request_places: RequestPlaces::new(pool.options().get_max_connections()),
             pool,
             seal_keys,

@@ -56,6 +56,14 @@ pub enum SubscriberAction {
         #[arg(long, requires = "revoke_all")]
         keep_email: bool,
     },
+    /// Set a subscriber's address at once: changes of it that could be confirmed or undone end, with all portal sessions.
+    SetEmail {
+        /// `sub_…`
+        subscriber_id: String,
+        /// The address.
+        #[arg(long)]
+        email: String,
+    },
     /// Permanently delete a subscriber and its apps.
     Delete {
         /// `sub_…`
@@ -133,11 +141,7 @@ pub async fn run(
     let author = Author::operator(None);
     match action {
         SubscriberAction::Create { label, email } => {
-            let parsed = EmailAddress::parse(email).ok();
-            let parsed = parsed.filter(EmailAddress::is_plain);
-            let email = parsed.ok_or_else(|| {
-                OperatorError::Argument(format!("--email: {email:?} is no email address"))
-            })?;
+            let email = parse_email(email)?;
             let length = label.chars().count();
             if label.trim().is_empty() || length > 255 || label.chars().any(char::is_control) {
                 let text =
@@ -164,6 +168,16 @@ pub async fn run(
                 Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
                 Err(error) => return Err(error.into()),
             }
+        }
+        SubscriberAction::SetEmail {
+            subscriber_id,
+            email,
+        } => {
+            let (id, email) = (parse_id(subscriber_id)?, parse_email(email)?);
+            if !accounts.set_email(id, &email, author).await? {
+                return Err(OperatorError::NotFound(id));
+            }
+            print_email(json, id, &email);
         }
         SubscriberAction::Delete { subscriber_id } => {
             let id = parse_id(subscriber_id)?;
@@ -212,6 +226,21 @@ fn print_secret(json: bool, id: SubscriberId, api_secret: &str) {
         println!("subscriber_id  {id}");
         println!("api_secret     {api_secret}");
         println!("Save the secret now: it won't be shown again.");
+    }
+}
+
+fn parse_email(text: &str) -> Result<EmailAddress, OperatorError> {
+    let parsed = EmailAddress::parse(text).ok();
+    let parsed = parsed.filter(EmailAddress::is_plain);
+    parsed.ok_or_else(|| OperatorError::Argument(format!("--email: {text:?} is no email address")))
+}
+
+fn print_email(json: bool, id: SubscriberId, email: &EmailAddress) {
+    if json {
+        let value = json!({ "subscriber_id": id.to_string(), "email": email.as_str() });
+        println!("{value}");
+    } else {
+        println!("{id} now has the address {email}.");
     }
 }
 

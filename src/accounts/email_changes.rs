@@ -1,8 +1,5 @@
 //! Changes of a subscriber's address. It is a credential: links that sign in are mailed to it. So a new one counts once
 //! it is confirmed by a link that was mailed there, and who reads the former one is told and can undo it.
-//!
-//! Changes that follow each other within [`UNDONE_WITHIN`] are a chain. Only the address of before it can be taken back:
-//! the others were the account's for too short a time to have a say, be they a thief's or a step of the owner's.
 
 use std::net::IpAddr;
 
@@ -13,12 +10,14 @@ use sqlx::types::Uuid;
 
 use super::Accounts;
 use super::audit::{self, AuditedTransaction};
+use super::email_chain::chain;
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::subscribers::SubscriberChange;
 use crate::storage::{billing_notices, portal_links, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
-use mailgate_types::email_change::{EmailChangeLink, EmailChangeStep, UNDONE_WITHIN};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_change::{EmailChangeLink, EmailChangeStep};
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
@@ -26,7 +25,7 @@ use mailgate_types::notice::Notice;
 /// who has it, and who had it takes no change from who renews it.
 const MOST: i64 = 5;
 
-/// Changes that are mailed within [`COUNTED`] however often the secret is renewed.
+/// Changes within [`COUNTED`] however often the secret is renewed.
 const MOST_IN_ALL: i64 = 50;
 
 /// The time in which they are counted.
@@ -84,18 +83,21 @@ impl Accounts {
                 .await?;
             return Ok(());
         }
-        if self.own_mail > OwnMail::None {
-            let day = now - COUNTED;
-            let renewed = subscribers::stored_api_secret(transaction, subscriber).await?;
-            let renewed = renewed.and_then(|(_, since)| since);
-            let renewed = renewed.map_or(day, |renewed| renewed.max(day));
-            for (since, most) in [(renewed, MOST), (day, MOST_IN_ALL)] {
-                let oldest =
-                    email_changes::oldest_of_last(transaction, subscriber, since, most).await?;
-                if let Some(oldest) = oldest {
-                    let wait = oldest + COUNTED - now;
-                    return Err(EmailChangeError::TooMany { wait });
-                }
+        let day = now - COUNTED;
+        let renewed = subscribers::stored_api_secret(transaction, subscriber).await?;
+        let renewed = renewed.and_then(|(_, since)| since);
+        let renewed = renewed.map_or(day, |renewed| renewed.max(day));
+        let most = if self.own_mail == OwnMail::None {
+            MOST_IN_ALL
+        } else {
+            MOST
+        };
+        for (since, most) in [(renewed, most), (day, MOST_IN_ALL)] {
+            let oldest =
+                email_changes::oldest_of_last(transaction, subscriber, since, most).await?;
+            if let Some(oldest) = oldest {
+                let wait = oldest + COUNTED - now;
+                return Err(EmailChangeError::TooMany { wait });
             }
         }
         withdraw(transaction, subscriber, now).await?;
@@ -137,6 +139,37 @@ impl Accounts {
         subscribers::lock_fields(&mut transaction, id).await?;
         withdraw(&mut transaction, id, now).await?;
         transaction.commit().await
+    }
+
+    /// Sets a subscriber's address at once and for good, as the operator does: whatever was changed before ends, with all
+    /// sessions and links of the portal; `false` if the subscriber is gone.
+    pub async fn set_email(
+        &self,
+        id: SubscriberId,
+        email: &EmailAddress,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, id, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(false);
+        };
+        let before = subscribers::lock_fields(&mut transaction, id).await?;
+        let former = before.and_then(|before| before.email).unwrap_or_default();
+        let change = asked(id, former, email.to_string(), now);
+        email_changes::end_all(&mut transaction, id, now).await?;
+        let new = SubscriberChange {
+            email: Some(change.email.clone()),
+            label: None,
+        };
+        subscribers::update(&mut transaction, id, &new).await?;
+        portal_sessions::delete_others(&mut transaction, id, None).await?;
+        self.has_moved(&mut transaction, id, difference(&change), now)
+            .await?;
+        let step = EmailChangeStep::Set;
+        tell(&mut transaction, &change, step, now, author).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     /// What a link would do; `None` if nothing any more.
@@ -183,7 +216,6 @@ impl Accounts {
                     .await?;
                 // By whoever reads it.
                 subscribers::confirm_email(&mut transaction, subscriber).await?;
-                portal_sessions::delete_others(&mut transaction, subscriber, None).await?;
             }
             Some(Decision::Confirm(change)) => {
                 let (subscriber, email) = (change.subscriber, &change.email);
@@ -213,13 +245,11 @@ impl Accounts {
         } else {
             EmailChangeStep::ChangedAgain
         };
-        if self.own_mail > OwnMail::None {
-            tell(transaction, change, step, now, author).await?;
-        }
-        Ok(())
+        tell(transaction, change, step, now, author).await
     }
 
-    /// Takes back the address of before a change, and ends what was changed after it. The one that was in use is told.
+    /// Takes back the address of before a change, and ends what was changed after it, with all sessions of the portal but
+    /// the author's own. The one that was in use is told.
     pub(super) async fn restore_email(
         &self,
         transaction: &mut AuditedTransaction,
@@ -233,6 +263,11 @@ impl Accounts {
         let before = subscribers::lock_fields(transaction, subscriber).await?;
         let from = before.and_then(|before| before.email).unwrap_or_default();
         email_changes::restore(transaction, change.id).await?;
+        let kept = match author.shown.map(|shown| shown.credential) {
+            Some(Credential::PortalSession(id)) => Some(id),
+            _ => None,
+        };
+        portal_sessions::delete_others(transaction, subscriber, kept).await?;
         let told = EmailChange {
             email: change.former_email.clone(),
             former_email: from,
@@ -242,10 +277,7 @@ impl Accounts {
         details["restored"] = json!(true);
         self.has_moved(transaction, subscriber, details, now)
             .await?;
-        if self.own_mail > OwnMail::None {
-            tell(transaction, &told, EmailChangeStep::Restored, now, author).await?;
-        }
-        Ok(())
+        tell(transaction, &told, EmailChangeStep::Restored, now, author).await
     }
 
     /// Links that were mailed to the former address let nobody in any more, and the payment provider learns the new one.
@@ -273,74 +305,13 @@ pub(super) async fn withdraw(
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let changes = email_changes::of_subscriber(transaction, subscriber).await?;
+    // One whose time is over ends too: another gateway's clock may be behind.
+    email_changes::end_pending(transaction, subscriber, now).await?;
     let Some(pending) = changes.iter().find(|change| change.is_pending(now)) else {
         return Ok(());
     };
-    email_changes::end_pending(transaction, subscriber, now).await?;
     let entry = AuditEntry::of_subscriber(AuditAction::EmailChangeStopped, subscriber);
     transaction.record(entry.with(difference(pending))).await
-}
-
-/// Changes that follow each other, the last of late.
-#[derive(Debug, Clone)]
-pub(super) struct Chain {
-    /// The first: its former address can be taken back.
-    pub(super) begun: EmailChange,
-    /// The address that is in use.
-    pub(super) email: String,
-}
-
-impl Chain {
-    /// Whether a change leads back to the address of before.
-    fn leads_back(&self, change: &EmailChange) -> bool {
-        (self.begun.former_email).eq_ignore_ascii_case(&change.email)
-    }
-}
-
-/// A subscriber's chain; `None`: nothing was changed of late that can be undone.
-pub(super) async fn chain(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-    now: DateTime<Utc>,
-) -> Result<Option<Chain>, sqlx::Error> {
-    let changes = email_changes::of_subscriber(connection, subscriber).await?;
-    Ok(chain_of(changes, now))
-}
-
-/// The same of all its changes.
-pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<Chain> {
-    let mut chain: Option<Chain> = None;
-    let mut last: Option<DateTime<Utc>> = None;
-    for change in changes {
-        let Some(confirmed_at) = change.confirmed_at else {
-            continue;
-        };
-        if last.is_none_or(|last| confirmed_at >= last + UNDONE_WITHIN) {
-            chain = None;
-        }
-        last = Some(confirmed_at);
-        match &mut chain {
-            Some(chain) => chain.email = change.email,
-            None if change.can_be_undone => {
-                chain = Some(Chain {
-                    email: change.email.clone(),
-                    begun: change,
-                });
-            }
-            None => {}
-        }
-    }
-    chain.filter(|_| last.is_some_and(|last| now < last + UNDONE_WITHIN))
-}
-
-/// Whether a subscriber's address is so new that who comes by a link to it has to show the API secret too.
-pub(super) async fn is_new(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-    now: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    let changes = email_changes::of_subscriber(connection, subscriber).await?;
-    Ok(changes.iter().any(|change| change.is_recent(now)))
 }
 
 /// A change asked for now.

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::AuditedTransaction;
-use super::email_changes::chain_of;
+use super::email_chain::chain_of;
 use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::minted::recent::{self, Recent, RecentApp, RecentWebhook};
 use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};

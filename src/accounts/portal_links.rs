@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
 use super::audit;
-use super::email_changes::is_new;
+use super::email_chain::is_new;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
@@ -119,6 +119,8 @@ impl Accounts {
         let holder = holder.ok_or(SignInError::Spent)?;
         let author = Author::subscriber(visitor.address, holder, Credential::Link);
         let mut transaction = audit::begin(&self.pool, author, now).await?;
+        // The subscriber first (see `storage`): changes of its address lock it, and then its links.
+        subscribers::lock_fields(&mut transaction, holder).await?;
         let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
         let mut needs_secret = false;

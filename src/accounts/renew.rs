@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::Accounts;
 use super::audit;
-use super::email_changes::{Chain, asked, chain, withdraw};
+use super::email_chain::{Chain, chain};
+use super::email_changes::withdraw;
 use super::key_marks::{AppKey, is_current};
 use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::minted::count_in_trail;
 use crate::storage::{
     apps, billing_notices, portal_links, portal_sessions, subscribers, webhook_messages,
@@ -36,6 +36,9 @@ pub enum RenewError {
     /// The API secret was renewed as often within [`COUNTED`] as it may be.
     #[error("the API secret was renewed too often")]
     TooOften,
+    /// A renewal that ends what was created is under way.
+    #[error("another renewal is under way")]
+    UnderWay,
     /// It isn't the current one any more that was to be renewed.
     #[error("it was renewed already")]
     Before,
@@ -107,6 +110,9 @@ impl Accounts {
             return self.replace_api_secret(subscriber, renewal, author).await;
         }
         let accounts = self.clone();
+        // It goes on without its client, and so without the place of its request.
+        let alone = self.revoking.join(subscriber, 1);
+        let alone = alone.ok_or(RenewError::UnderWay)?;
         let last = renewal.last.map(str::to_owned);
         let renewal = Renewal {
             last: None,
@@ -115,6 +121,7 @@ impl Accounts {
         let renewing = async move {
             let last = last.as_deref();
             let renewal = Renewal { last, ..renewal };
+            let _alone = alone;
             accounts
                 .replace_api_secret(subscriber, renewal, author)
                 .await
@@ -157,16 +164,10 @@ impl Accounts {
             minted::revoke(&mut transaction, subscriber, &minted, now).await?;
         }
         if renewal.restores_email
-            && let Some(Chain { begun, email }) = chain.take()
+            && let Some(Chain { begun, .. }) = chain.take()
         {
             self.restore_email(&mut transaction, &begun, author, now)
                 .await?;
-            // The address is new again: who it belongs to has the new secret, or renewed it.
-            let restored = EmailChange {
-                confirmed_at: Some(now),
-                ..asked(subscriber, email, begun.former_email, now)
-            };
-            email_changes::insert(&mut transaction, &restored).await?;
         }
         subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
             .await?;

@@ -181,7 +181,9 @@ impl Sender {
                 Err(MintError::NoRandomness(error)) => {
                     tracing::error!(%error, "a sign-in link can't be made");
                 }
-                Err(MintError::Database(error)) => return Err(error),
+                Err(MintError::Database(error)) => {
+                    trouble!(error, error, "a sign-in link can't be made");
+                }
             }
         }
         Ok(by_address)

@@ -1,5 +1,7 @@
 //! The API secret: shown and renewed only to who shows it again, or has just come by a link.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -196,6 +198,7 @@ pub(super) async fn renew(
     let secret = match renewed.await {
         Ok((secret, _)) => secret,
         Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
+        Err(RenewError::UnderWay) => return Err(PortalProblem::too_many(Duration::from_secs(1))),
         Err(RenewError::TooOften) => return Err(too_often()),
         Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
         Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),

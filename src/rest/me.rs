@@ -113,7 +113,7 @@ pub(super) async fn me(
 ///
 /// A new address has to be confirmed within 24 hours by a link that is mailed to it; until then the answer has it as
 /// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it within
-/// 72 hours of the confirmation. The address of before can be had back without one during this time. Where the gateway sends no mail of its own, or has no portal, a new address counts
+/// 72 hours of the confirmation. During this time the former address can be restored without confirmation. Where the gateway sends no mail of its own, or has no portal, a new address counts
 /// immediately. Renewing the API secret stops a change that isn't confirmed yet.
 #[utoipa::path(
     patch,
@@ -207,7 +207,7 @@ pub(super) fn secret_renewed() -> Problem {
     responses(
         (status = 200, body = RenewedApiSecret),
         (status = 422, description = "`invalid_request`"),
-        (status = 429, description = "`too_many_renewals`: 60 within 24 hours"),
+        (status = 429, description = "`too_many_renewals`: 60 within 24 hours; `too_many_requests`: another one with `revoke=all` is under way"),
     )
 )]
 pub(super) async fn reset_api_secret(
@@ -226,6 +226,9 @@ pub(super) async fn reset_api_secret(
             minted_since: MintedSince::new(minted, renewal),
         })),
         Err(RenewError::Gone) => Err(secret_renewed()),
+        Err(RenewError::UnderWay) => Err(Problem::too_many_requests(
+            "A renewal that ends what was created is under way. Wait for its answer.",
+        )),
         Err(RenewError::TooOften) => Err(Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_renewals",

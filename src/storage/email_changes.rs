@@ -172,6 +172,22 @@ pub async fn end_pending(
     Ok(())
 }
 
+/// Ends all of a subscriber's changes.
+pub async fn end_all(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE email_changes SET ended_at = $2 WHERE subscriber_id = $1 AND ended_at IS NULL",
+        subscriber.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Ends a change, and whatever was changed after it.
 pub async fn end_from(
     connection: &mut PgConnection,

@@ -88,6 +88,13 @@ async fn a_subscriber_is_created_listed_renewed_and_deleted() {
     assert_eq!(me(&gateway, new).await.0, 401);
     let new = renewed["api_secret"].as_str().unwrap();
 
+    let set = answered(url, &["set-email", id, "--email", "new@example.com"]).await;
+    assert_eq!(
+        set,
+        json!({ "subscriber_id": id, "email": "new@example.com" })
+    );
+    assert_eq!(me(&gateway, new).await.1["email"], "new@example.com");
+
     let deleted = answered(url, &["delete", id]).await;
     assert_eq!(deleted, json!({ "deleted": id }));
     assert_eq!(me(&gateway, new).await.0, 401);
@@ -151,6 +158,11 @@ async fn what_is_wrong_is_said_in_a_line() {
         ),
         (vec!["reset-secret", "nonsense"], "nonsense"),
         (vec!["reset-secret", unknown], unknown),
+        (
+            vec!["set-email", unknown, "--email", "a@example.com"],
+            unknown,
+        ),
+        (vec!["set-email", unknown, "--email", "nobody"], "nobody"),
         (vec!["delete", "cred_01h2xcejqtf2nbrexx3vqjhp41"], "cred_"),
         (vec!["delete", unknown], unknown),
     ] {

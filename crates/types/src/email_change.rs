@@ -31,6 +31,8 @@ pub enum EmailChangeStep {
     ChangedAgain,
     /// To one that was the account's since a change: the address of before was taken back.
     Restored,
+    /// To the former one: the operator has set another.
+    Set,
 }
 
 /// What a mailed link does.
@@ -50,7 +52,7 @@ impl EmailChangeStep {
         match self {
             Self::Confirm => Some(EmailChangeLink::Confirm),
             Self::Requested | Self::Changed => Some(EmailChangeLink::Undo),
-            Self::ChangedAgain | Self::Restored => None,
+            Self::ChangedAgain | Self::Restored | Self::Set => None,
         }
     }
 }

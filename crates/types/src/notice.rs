@@ -102,7 +102,8 @@ impl Notice {
                 EmailChangeStep::Requested
                 | EmailChangeStep::Changed
                 | EmailChangeStep::ChangedAgain
-                | EmailChangeStep::Restored => former_email,
+                | EmailChangeStep::Restored
+                | EmailChangeStep::Set => former_email,
             }),
         }
     }

@@ -225,9 +225,19 @@ fn email_change(
                     "On {at}, {by}, the address of \"{label}\" became {email} again, as it was before it was changed to this \
                      one. Sign-in links and notices go there now."
                 ),
-                "If that isn't what you want, change the address once more. Whoever reads the former one, or renewed the API \
-                 secret and ended what was created with it, has taken it back."
+                "If that isn't what you want, change the address once more. It was taken back by who reads the former one, or by \
+                 who has the API secret."
                     .to_owned(),
+            ],
+            "",
+        ),
+        EmailChangeStep::Set => (
+            format!("The address of \"{label}\" has changed"),
+            vec![
+                format!(
+                    "On {at}, {by}, the address of \"{label}\" became {email}. Sign-in links and notices go there now."
+                ),
+                "If you didn't ask for that, ask the operator of this service.".to_owned(),
             ],
             "",
         ),
@@ -377,6 +387,7 @@ mod tests {
                 None,
             ),
             (EmailChangeStep::Restored, "as it was before", None),
+            (EmailChangeStep::Set, "ask the operator", None),
         ] {
             let written = write(&notice(step), "ACME", link);
             assert!(written.text.contains(words), "{}", written.text);
