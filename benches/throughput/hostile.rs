@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Outcome;
 use super::load::event;
 
-/// How many apps it has, and events of each that its receivers are to be told of.
+/// How many apps it has, and how many events of each go to its receivers.
 pub const APPS: usize = 6;
 const EVENTS: usize = 100;
 

@@ -123,7 +123,7 @@ pub struct RestServer {
     pub send_key: String,
 }
 
-/// What came of [`Job::Send`] or [`Job::Paced`], which is the last line that the clients say.
+/// The result of [`Job::Send`] or [`Job::Paced`]: the last line that the clients print.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// Messages whose acceptance came within the measured time.
@@ -203,7 +203,7 @@ pub fn run(job: &str) -> Outcome<()> {
     }
 }
 
-/// Says what came of it, and waits: what this process has used is asked for while it lives.
+/// Prints the result, and waits: the CPU time of this process is read while it lives.
 fn tell(runtime: &Runtime, report: &Report) -> Outcome<()> {
     println!("{}", serde_json::to_string(report)?);
     runtime.block_on(left_alone())

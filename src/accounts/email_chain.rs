@@ -60,16 +60,6 @@ pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<
     chain.filter(|_| last.is_some_and(|last| now < last + UNDONE_WITHIN))
 }
 
-/// Whether a subscriber's address is so new that who comes by a link to it has to show the API secret too.
-pub(super) async fn is_new(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-    now: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    let changes = email_changes::of_subscriber(connection, subscriber).await?;
-    Ok(changes.iter().any(|change| change.is_recent(now)))
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {

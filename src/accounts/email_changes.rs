@@ -110,11 +110,6 @@ impl Accounts {
             transaction.record(entry.with(difference(change))).await?;
             return Ok(());
         }
-        let new = SubscriberChange {
-            email: Some(change.email.clone()),
-            label: None,
-        };
-        subscribers::update(transaction, subscriber, &new).await?;
         self.has_changed(transaction, change, author, now).await?;
         Ok(())
     }
@@ -158,11 +153,7 @@ impl Accounts {
         let former = before.and_then(|before| before.email).unwrap_or_default();
         let change = asked(id, former, email.to_string(), now);
         email_changes::end_all(&mut transaction, id, now).await?;
-        let new = SubscriberChange {
-            email: Some(change.email.clone()),
-            label: None,
-        };
-        subscribers::update(&mut transaction, id, &new).await?;
+        set(&mut transaction, &change).await?;
         portal_sessions::delete_others(&mut transaction, id, None).await?;
         self.has_moved(&mut transaction, id, difference(&change), now)
             .await?;
@@ -214,21 +205,21 @@ impl Accounts {
             Some(Decision::Restore(change)) => {
                 self.restore_email(&mut transaction, change, author, now)
                     .await?;
-                // By whoever reads it.
-                subscribers::confirm_email(&mut transaction, subscriber).await?;
             }
             Some(Decision::Confirm(change)) => {
-                let (subscriber, email) = (change.subscriber, &change.email);
-                subscribers::set_confirmed_email(&mut transaction, subscriber, email).await?;
                 self.has_changed(&mut transaction, change, author, now)
                     .await?;
             }
+        }
+        if !matches!(decision, Some(Decision::Stop(_))) {
+            // Whoever has followed the link reads the address that is the account's now.
+            subscribers::confirm_email(&mut transaction, subscriber).await?;
         }
         transaction.commit().await?;
         Ok(decision)
     }
 
-    /// The new address is the account's.
+    /// The new address becomes the account's.
     async fn has_changed(
         &self,
         transaction: &mut AuditedTransaction,
@@ -236,6 +227,7 @@ impl Accounts {
         author: Author,
         now: DateTime<Utc>,
     ) -> Result<(), sqlx::Error> {
+        set(transaction, change).await?;
         let is_first = chain(transaction, change.subscriber, now).await?.is_none();
         email_changes::confirm(transaction, change.id, is_first, now).await?;
         self.has_moved(transaction, change.subscriber, difference(change), now)
@@ -296,6 +288,15 @@ impl Accounts {
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, subscriber);
         transaction.record(entry.with(details)).await
     }
+}
+
+/// Sets the new address.
+async fn set(connection: &mut PgConnection, change: &EmailChange) -> Result<(), sqlx::Error> {
+    let new = SubscriberChange {
+        email: Some(change.email.clone()),
+        label: None,
+    };
+    subscribers::update(connection, change.subscriber, &new).await
 }
 
 /// Stops the change that waits for its confirmation, within the transaction that has locked the subscriber.

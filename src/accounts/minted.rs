@@ -12,7 +12,7 @@ use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::minted::recent::{self, Recent, RecentApp, RecentWebhook};
 use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};
 use crate::storage::subscribers::Subscriber;
-use crate::storage::{api_secrets, apps, send_keys};
+use crate::storage::{api_secrets, apps, audit_entries, send_keys};
 use mailgate_types::audit::{AuditAction, AuditEntry};
 use mailgate_types::ids::SubscriberId;
 
@@ -82,7 +82,7 @@ pub(super) async fn read(
         send_keys: minted::send_keys(connection, subscriber).await?,
         portal_sessions,
         portal_links,
-        connect_sessions: minted::count_in_trail(
+        connect_sessions: audit_entries::count(
             connection,
             subscriber,
             AuditAction::ConnectSessionCreated,

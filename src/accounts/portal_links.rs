@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
 use super::audit;
-use super::email_chain::is_new;
+use super::email_chain::chain;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
@@ -127,7 +127,7 @@ impl Accounts {
         if by == SignedInBy::Link {
             // Who has come by the mail reads the address; but an address that is new may be a thief's.
             subscribers::confirm_email(&mut transaction, subscriber).await?;
-            needs_secret = is_new(&mut transaction, subscriber, now).await?;
+            needs_secret = chain(&mut transaction, subscriber, now).await?.is_some();
         }
         let (token, entry) = self
             .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)

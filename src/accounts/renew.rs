@@ -15,9 +15,9 @@ use super::email_changes::withdraw;
 use super::key_marks::{AppKey, is_current};
 use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::minted::count_in_trail;
 use crate::storage::{
-    apps, billing_notices, portal_links, portal_sessions, subscribers, webhook_messages,
+    apps, audit_entries, billing_notices, portal_links, portal_sessions, subscribers,
+    webhook_messages,
 };
 use mailgate_types::audit::{Actor, AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
@@ -72,10 +72,10 @@ async fn lock(
 }
 
 /// How an API secret is renewed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Renewal<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct Renewal {
     /// The mark of the one that is to be renewed; `None`: whichever it is.
-    pub last: Option<&'a str>,
+    pub last: Option<String>,
     /// The portal session in which it is renewed: all others end.
     pub kept: Option<PortalSessionId>,
     /// Whether what was created with this secret and former ones ends.
@@ -103,7 +103,7 @@ impl Accounts {
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
-        renewal: Renewal<'_>,
+        renewal: Renewal,
         author: Author,
     ) -> Result<(ApiSecret, Minted), RenewError> {
         if !renewal.revokes {
@@ -113,14 +113,7 @@ impl Accounts {
         // It goes on without its client, and so without the place of its request.
         let alone = self.revoking.join(subscriber, 1);
         let alone = alone.ok_or(RenewError::UnderWay)?;
-        let last = renewal.last.map(str::to_owned);
-        let renewal = Renewal {
-            last: None,
-            ..renewal
-        };
         let renewing = async move {
-            let last = last.as_deref();
-            let renewal = Renewal { last, ..renewal };
             let _alone = alone;
             accounts
                 .replace_api_secret(subscriber, renewal, author)
@@ -133,7 +126,7 @@ impl Accounts {
     async fn replace_api_secret(
         &self,
         subscriber: SubscriberId,
-        renewal: Renewal<'_>,
+        renewal: Renewal,
         author: Author,
     ) -> Result<(ApiSecret, Minted), RenewError> {
         let secret = ApiSecret::generate()?;
@@ -148,12 +141,12 @@ impl Accounts {
         let now = self.clock.now();
         let stored = subscribers::stored_api_secret(&mut transaction, subscriber).await?;
         let (stored, since) = stored.ok_or(RenewError::Gone)?;
-        if !is_current(renewal.last, &stored) {
+        if !is_current(renewal.last.as_deref(), &stored) {
             return Err(RenewError::Before);
         }
         let action = AuditAction::ApiSecretRenewed;
         let day = now - COUNTED;
-        let of_late = count_in_trail(&mut transaction, subscriber, action, day, MOST).await?;
+        let of_late = audit_entries::count(&mut transaction, subscriber, action, day, MOST).await?;
         if of_late >= MOST && !renewal.is_by_mail && author.actor != Actor::Operator {
             return Err(RenewError::TooOften);
         }

@@ -188,7 +188,7 @@ pub(super) async fn renew(
 ) -> Result<Response, PortalProblem> {
     check(&state, &session, &visitor, &sent.proof).await?;
     let renewal = accounts::Renewal {
-        last: Some(&sent.last),
+        last: Some(sent.last),
         kept: Some(session.open.id),
         revokes: sent.revoke == "all",
         restores_email: sent.email == "former",

@@ -218,12 +218,12 @@ pub(super) async fn reset_api_secret(
     let renewal = query.validate()?;
     let renewed = state
         .accounts
-        .renew_api_secret(caller.subscriber.id, renewal, caller.author)
+        .renew_api_secret(caller.subscriber.id, renewal.clone(), caller.author)
         .await;
     match renewed {
         Ok((secret, minted)) => Ok(Json(RenewedApiSecret {
             api_secret: secret.expose().to_owned(),
-            minted_since: MintedSince::new(minted, renewal),
+            minted_since: MintedSince::new(minted, &renewal),
         })),
         Err(RenewError::Gone) => Err(secret_renewed()),
         Err(RenewError::UnderWay) => Err(Problem::too_many_requests(

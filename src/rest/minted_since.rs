@@ -21,7 +21,7 @@ pub(super) struct RenewalQuery {
 }
 
 impl RenewalQuery {
-    pub(super) fn validate(self) -> Result<Renewal<'static>, Problem> {
+    pub(super) fn validate(self) -> Result<Renewal, Problem> {
         let mut errors = Vec::new();
         let mut flag = |field, text: Option<String>, only: &'static str| match text {
             None => false,
@@ -121,7 +121,7 @@ pub(super) struct MintedSendKeyShown {
 }
 
 impl MintedSince {
-    pub(super) fn new(minted: Minted, renewal: Renewal<'_>) -> Self {
+    pub(super) fn new(minted: Minted, renewal: &Renewal) -> Self {
         let secrets = minted.api_secrets.into_iter();
         let keys = minted.send_keys.into_iter();
         Self {

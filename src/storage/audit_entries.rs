@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
@@ -210,4 +211,27 @@ pub async fn remove_of(
     .execute(connection)
     .await?;
     Ok(removed.rows_affected())
+}
+
+/// How many entries of an action a subscriber has since then, `most` at most.
+pub async fn count(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    action: AuditAction,
+    since: DateTime<Utc>,
+    most: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM audit_entries
+               WHERE subscriber_id = $1 AND action = $4 AND id >= $2
+               LIMIT $3
+           ) AS created"#,
+        subscriber.0,
+        lowest_uuid_at(since),
+        most,
+        action.as_str(),
+    )
+    .fetch_one(connection)
+    .await
 }

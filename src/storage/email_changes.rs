@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use mailgate_types::email_change::{CONFIRMED_WITHIN, UNDONE_WITHIN};
+use mailgate_types::email_change::CONFIRMED_WITHIN;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::past::Past;
 
@@ -34,12 +34,6 @@ impl EmailChange {
     pub fn is_pending(&self, now: DateTime<Utc>) -> bool {
         self.confirmed_at.is_none() && now < self.created_at + CONFIRMED_WITHIN
     }
-
-    /// Whether the new address is the account's, and that is so recent that it counts less than others.
-    #[must_use]
-    pub fn is_recent(&self, now: DateTime<Utc>) -> bool {
-        (self.confirmed_at).is_some_and(|confirmed_at| now < confirmed_at + UNDONE_WITHIN)
-    }
 }
 
 /// Inserts a change.
@@ -66,27 +60,44 @@ pub async fn insert(
     Ok(())
 }
 
+struct Row {
+    id: Uuid,
+    subscriber_id: Uuid,
+    former_email: String,
+    email: String,
+    created_at: DateTime<Utc>,
+    confirmed_at: Option<DateTime<Utc>>,
+    can_be_undone: bool,
+}
+
+impl From<Row> for EmailChange {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            subscriber: SubscriberId(row.subscriber_id),
+            former_email: row.former_email,
+            email: row.email,
+            created_at: row.created_at,
+            confirmed_at: row.confirmed_at,
+            can_be_undone: row.can_be_undone,
+        }
+    }
+}
+
 /// A change that hasn't been replaced, stopped or undone.
 pub async fn find(
     connection: &mut PgConnection,
     id: Uuid,
 ) -> Result<Option<EmailChange>, sqlx::Error> {
-    let row = sqlx::query!(
+    let row = sqlx::query_as!(
+        Row,
         "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
          FROM email_changes WHERE id = $1 AND ended_at IS NULL",
         id,
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(|row| EmailChange {
-        id: row.id,
-        subscriber: SubscriberId(row.subscriber_id),
-        former_email: row.former_email,
-        email: row.email,
-        created_at: row.created_at,
-        confirmed_at: row.confirmed_at,
-        can_be_undone: row.can_be_undone,
-    }))
+    Ok(row.map(EmailChange::from))
 }
 
 /// How many of a subscriber's latest changes are looked at. Where changes are mailed there are far fewer.
@@ -97,8 +108,9 @@ pub async fn of_subscriber(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
 ) -> Result<Vec<EmailChange>, sqlx::Error> {
-    let rows = sqlx::query!(
-        "SELECT id, former_email, email, created_at, confirmed_at, can_be_undone
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
          FROM (SELECT * FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL
                ORDER BY number DESC LIMIT $2) AS latest
          ORDER BY number",
@@ -107,16 +119,7 @@ pub async fn of_subscriber(
     )
     .fetch_all(connection)
     .await?;
-    let changes = rows.into_iter().map(|row| EmailChange {
-        id: row.id,
-        subscriber,
-        former_email: row.former_email,
-        email: row.email,
-        created_at: row.created_at,
-        confirmed_at: row.confirmed_at,
-        can_be_undone: row.can_be_undone,
-    });
-    Ok(changes.collect())
+    Ok(rows.into_iter().map(EmailChange::from).collect())
 }
 
 /// When the oldest of a subscriber's last `most` changes was asked for, if there have been so many since `since`.

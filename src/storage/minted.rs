@@ -5,8 +5,7 @@ pub mod recent;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use mailgate_types::audit::AuditAction;
-use mailgate_types::ids::{ApiSecretId, AppId, SendKeyId, SubscriberId, lowest_uuid_at};
+use mailgate_types::ids::{ApiSecretId, AppId, SendKeyId, SubscriberId};
 
 /// An additional API secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,29 +93,6 @@ pub async fn portal_access(
     .fetch_one(connection)
     .await?;
     Ok((row.sessions, row.links))
-}
-
-/// How many of an action the trail has of a subscriber since then, `most` at most.
-pub async fn count_in_trail(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-    action: AuditAction,
-    since: DateTime<Utc>,
-    most: i64,
-) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM (
-               SELECT FROM audit_entries
-               WHERE subscriber_id = $1 AND action = $4 AND id >= $2
-               LIMIT $3
-           ) AS created"#,
-        subscriber.0,
-        lowest_uuid_at(since),
-        most,
-        action.as_str(),
-    )
-    .fetch_one(connection)
-    .await
 }
 
 /// Ends the connect sessions that the apps of a subscriber, which the caller has locked, created before `now`.

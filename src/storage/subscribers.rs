@@ -107,22 +107,6 @@ pub async fn update(
     Ok(())
 }
 
-/// Sets the address of a subscriber that somebody has shown to read.
-pub async fn set_confirmed_email(
-    connection: &mut PgConnection,
-    id: SubscriberId,
-    email: &str,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "UPDATE subscribers SET email = $2, confirmed_email = $2 WHERE id = $1",
-        id.0,
-        email,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// Records that somebody has shown to read a subscriber's address.
 pub async fn confirm_email(
     connection: &mut PgConnection,

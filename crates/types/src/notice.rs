@@ -50,7 +50,7 @@ pub enum Notice {
         at: DateTime<Utc>,
         /// The client's address; `None`: the operator's command line.
         address: Option<IpAddr>,
-        /// Who is told: the account's address then, or one that it had until recently.
+        /// The recipient: the account's address at the renewal, or one that it had shortly before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
