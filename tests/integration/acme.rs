@@ -124,6 +124,14 @@ impl Alone {
             .unwrap();
     }
 
+    /// The next order is of a new account, which has proven no name yet.
+    async fn forget_account(&self) {
+        sqlx::query("DELETE FROM acme_accounts")
+            .execute(&self.pool)
+            .await
+            .unwrap();
+    }
+
     /// Attempts that failed in a row, why, and in how many seconds the next one is due.
     async fn trouble(&self) -> (i32, Option<String>, f64) {
         sqlx::query_as(

@@ -55,6 +55,7 @@ async fn a_refused_renewal_leaves_the_certificate_and_waits_longer_each_time() {
     gateway.stop_daemon().await;
     let database = &gateway.database_url;
     let alone = Alone::beside(database, &pebble.directory_url, pebble.ca_file.clone()).await;
+    alone.forget_account().await;
     let stop = CancellationToken::new();
     for (failures, least) in [(1, 300.0), (2, 600.0), (3, 1_200.0)] {
         alone.make_due().await;

@@ -95,7 +95,7 @@ impl Pebble {
                 .env("PEBBLE_VA_NOSLEEP", "1")
                 // An order fails at the third refusal in a row; of the usual 5 in 100, that's too often for the tests.
                 .env("PEBBLE_WFE_NONCEREJECT", "1")
-                // Each order is validated anew.
+                // Orders are validated anew, but for one in a hundred: Pebble takes 0 as "up to 0 of 0 to 99".
                 .env("PEBBLE_AUTHZREUSE", "0"),
         );
         household
