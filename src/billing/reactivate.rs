@@ -31,6 +31,16 @@ pub struct Reactivated {
     pub status: State,
 }
 
+/// A reactivation as far as it has come at the provider.
+struct AtProvider<'a> {
+    subscriber: SubscriberId,
+    customer: &'a str,
+    seen: &'a ProviderSnapshot,
+    author: Author,
+    /// Whether anything was changed there.
+    has_changed: bool,
+}
+
 impl Billing {
     /// Reactivates a subscription; one call at a time. It runs to completion even if the caller is cancelled.
     ///
@@ -100,32 +110,21 @@ impl Billing {
             self.record(subscriber, AuditAction::SubscriptionReactivated, author)
                 .await?;
         } else if !effects.is_empty() {
-            let mut has_changed = true;
-            for effect in effects {
-                match effect {
-                    Effect::UsePaymentMethod => {
-                        let is_payable = self.use_payment_method(&customer, &seen, author).await?;
-                        if !is_payable && status != Some(SubscriptionStatus::Trialing) {
-                            return Err(BillingError::NoPaymentMethod);
-                        }
-                        has_changed = is_payable;
-                    }
-                    Effect::PayOpenInvoices => {
-                        self.pay_open_invoices(&customer, &seen, author).await?;
-                    }
-                    Effect::CreateSubscription => {
-                        let ended = account.subscription_id.as_deref();
-                        let ended = ended.ok_or(BillingError::NoSubscription)?;
-                        self.subscribe_anew(subscriber, &customer, ended, author)
-                            .await?;
-                    }
-                    _ => {}
-                }
-            }
-            if has_changed {
+            let mut at = AtProvider {
+                subscriber,
+                customer: &customer,
+                seen: &seen,
+                author,
+                has_changed: false,
+            };
+            let ended = account.subscription_id.as_deref();
+            let done = self.bring_about(&mut at, effects, status, ended).await;
+            // Also what was changed before something failed, or wasn't permitted any more; who is deleted has no trail.
+            if at.has_changed && !matches!(done, Err(BillingError::Gone)) {
                 self.record(subscriber, AuditAction::SubscriptionReactivated, author)
                     .await?;
             }
+            done?;
             status = self.look(subscriber).await?.0.status;
         }
         Ok(Reactivated {
@@ -134,13 +133,38 @@ impl Billing {
         })
     }
 
-    /// Makes the payment method that was entered last the one that is charged; `false` if the customer has none.
-    async fn use_payment_method(
+    /// `ended` is the subscription that a new one follows.
+    async fn bring_about(
         &self,
-        customer: &str,
-        seen: &ProviderSnapshot,
-        author: Author,
-    ) -> Result<bool, BillingError> {
+        at: &mut AtProvider<'_>,
+        effects: &[Effect],
+        status: State,
+        ended: Option<&str>,
+    ) -> Result<(), BillingError> {
+        let mut is_payable = true;
+        for effect in effects {
+            match effect {
+                Effect::UsePaymentMethod => {
+                    is_payable = self.use_payment_method(at).await?;
+                    if !is_payable && status != Some(SubscriptionStatus::Trialing) {
+                        return Err(BillingError::NoPaymentMethod);
+                    }
+                }
+                Effect::PayOpenInvoices => self.pay_open_invoices(at).await?,
+                Effect::CreateSubscription => {
+                    let ended = ended.ok_or(BillingError::NoSubscription)?;
+                    self.subscribe_anew(at, ended).await?;
+                }
+                _ => {}
+            }
+        }
+        at.has_changed |= is_payable;
+        Ok(())
+    }
+
+    /// Makes the payment method that was entered last the one that is charged; `false` if the customer has none.
+    async fn use_payment_method(&self, at: &mut AtProvider<'_>) -> Result<bool, BillingError> {
+        let (customer, seen) = (at.customer, at.seen);
         let client = &self.payprov()?.client;
         let known = client.customer(customer).await?;
         let Some(newest) = client.newest_payment_method(customer).await? else {
@@ -149,35 +173,32 @@ impl Billing {
         let default = &known.invoice_settings.default_payment_method;
         if default.as_ref().map(Reference::id) != Some(&newest.id) {
             let key = format!("mailgate-default-{}", Uuid::new_v4());
-            self.permit(author).await?;
+            self.permit(at.author).await?;
             client
                 .set_default_payment_method(customer, &newest.id, &key)
                 .await?;
+            at.has_changed = true;
         }
         // The subscription's own default would take precedence over the customer's.
         let own = &seen.subscription.default_payment_method;
         let differs = own.as_ref().is_some_and(|own| own.id() != newest.id);
         if differs && seen.status != SubscriptionStatus::Canceled {
             let key = format!("mailgate-default-{}", Uuid::new_v4());
-            self.permit(author).await?;
+            self.permit(at.author).await?;
             client
                 .set_subscription_payment_method(&seen.subscription.id, &newest.id, &key)
                 .await?;
+            at.has_changed = true;
         }
         Ok(true)
     }
 
-    async fn pay_open_invoices(
-        &self,
-        customer: &str,
-        seen: &ProviderSnapshot,
-        author: Author,
-    ) -> Result<(), BillingError> {
+    async fn pay_open_invoices(&self, at: &mut AtProvider<'_>) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
-        let subscription = &seen.subscription.id;
-        for invoice in client.open_invoices(customer, subscription).await? {
+        let subscription = &at.seen.subscription.id;
+        for invoice in client.open_invoices(at.customer, subscription).await? {
             let key = format!("mailgate-pay-{}-{}", invoice.id, Uuid::new_v4());
-            self.permit(author).await?;
+            self.permit(at.author).await?;
             let paid = client.pay_invoice(&invoice.id, &key).await;
             if let Err(PayprovError::Refused { status: 400, .. }) = paid
                 && !client.invoice(&invoice.id).await?.is_open()
@@ -189,6 +210,7 @@ impl Billing {
             if paid.is_open() {
                 return Err(BillingError::Declined(String::new()));
             }
+            at.has_changed = true;
             tracing::info!(
                 subscription_id = subscription,
                 invoice_id = invoice.id,
@@ -202,11 +224,10 @@ impl Billing {
     /// patience meanwhile, it is the same request to the provider, until that has refused it.
     async fn subscribe_anew(
         &self,
-        subscriber: SubscriberId,
-        customer: &str,
+        at: &mut AtProvider<'_>,
         ended: &str,
-        author: Author,
     ) -> Result<(), BillingError> {
+        let (subscriber, customer) = (at.subscriber, at.customer);
         let client = &self.payprov()?.client;
         let renewal = {
             let mut connection = self.pool.acquire().await?;
@@ -218,7 +239,7 @@ impl Billing {
         };
         let renewal = renewal.ok_or(BillingError::Gone)?;
         let key = key(ended, renewal.number);
-        self.permit(author).await?;
+        self.permit(at.author).await?;
         let created = client
             .create_subscription(
                 subscriber,
@@ -234,6 +255,7 @@ impl Billing {
             self.refused(subscriber, renewal.number).await;
         }
         let created = created.map_err(declined)?;
+        at.has_changed = true;
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
         let is_there = {
             let mut connection = self.pool.acquire().await?;

@@ -5,7 +5,7 @@ use mailgate_sandbox::payprov::Action;
 
 use super::Billed;
 use crate::support::gateway::OPERATOR;
-use crate::support::payprov_proxy::PayprovProxy;
+use crate::support::payprov_proxy::{Held, PayprovProxy};
 
 impl Billed {
     /// Until nothing but what the test does asks the provider.
@@ -23,7 +23,10 @@ impl Billed {
     /// The owner renews the API secret once the provider has answered how the subscription is.
     async fn renewed_during(&self, proxy: &PayprovProxy, path: &str) {
         self.quiet().await;
-        let held = proxy.hold_next_look();
+        self.renewed_while(&proxy.hold_next_look(), path).await;
+    }
+
+    async fn renewed_while(&self, held: &Held, path: &str) {
         let renewing = async {
             held.reached().await;
             let accounts = &self.gateway.daemon.accounts;
@@ -69,5 +72,27 @@ async fn neither_an_invoice_nor_a_new_subscription_is_paid_any_more() {
     billed.comes_to("canceled").await;
     billed.renewed_during(&proxy, "/payprov/reactivate").await;
     assert_eq!(billed.living().await, 0);
+    billed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_before_stands_in_the_trail() {
+    let (proxy, billed) = Billed::behind_proxy().await;
+    billed.enter_card("works").await;
+    assert_eq!(billed.reactivate().await.0, 200);
+    billed.act(Action::PaymentFails).await;
+    billed.comes_to("past_due").await;
+    billed.act(Action::PaymentFails).await;
+    billed.quiet().await;
+    let reactivations =
+        "SELECT count(*) FROM audit_entries WHERE action = 'subscription.reactivated'";
+    let before = billed.count(reactivations).await;
+    let held = proxy.hold_next_payment();
+    billed.renewed_while(&held, "/payprov/reactivate").await;
+    let invoices = billed.ask("invoices?limit=100").await;
+    let invoices = invoices["data"].as_array().unwrap();
+    let open = invoices.iter().filter(|it| it["status"] == "open");
+    assert_eq!(open.count(), 1, "{invoices:?}");
+    assert_eq!(billed.count(reactivations).await, before + 1);
     billed.stop().await;
 }

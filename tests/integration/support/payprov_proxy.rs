@@ -26,7 +26,7 @@ pub struct PayprovProxy {
 struct Shared {
     upstream: Mutex<String>,
     translates: bool,
-    held: Mutex<Option<Arc<Held>>>,
+    held: Mutex<Option<(Method, &'static str, Arc<Held>)>>,
     creations: Creations,
     contract: Mutex<Option<(String, Arc<Contract>)>>,
     violations: Violations,
@@ -98,8 +98,17 @@ impl PayprovProxy {
 
     /// Holds the next answer about one subscription.
     pub fn hold_next_look(&self) -> Arc<Held> {
+        self.hold_next_answer(Method::GET, "/v1/subscriptions/")
+    }
+
+    /// Holds the answer to the next payment of an invoice, which is made.
+    pub fn hold_next_payment(&self) -> Arc<Held> {
+        self.hold_next_answer(Method::POST, "/pay")
+    }
+
+    fn hold_next_answer(&self, method: Method, path: &'static str) -> Arc<Held> {
         let held = Arc::new(Held::default());
-        *self.shared.held.lock().unwrap() = Some(Arc::clone(&held));
+        *self.shared.held.lock().unwrap() = Some((method, path, Arc::clone(&held)));
         held
     }
 }
@@ -152,12 +161,13 @@ async fn forward(
     let Ok(content) = answer.bytes().await else {
         return StatusCode::BAD_GATEWAY.into_response();
     };
-    if method == Method::GET && path.contains("/v1/subscriptions/") {
-        let held = shared.held.lock().unwrap().take();
-        if let Some(held) = held {
-            held.reached.notify_one();
-            held.released.notified().await;
-        }
+    let held = {
+        let mut held = shared.held.lock().unwrap();
+        held.take_if(|(of, part, _)| *of == method && path.contains(*part))
+    };
+    if let Some((_, _, held)) = held {
+        held.reached.notify_one();
+        held.released.notified().await;
     }
     (status, [("content-type", "application/json")], content).into_response()
 }
