@@ -66,7 +66,7 @@ pub use portal_links::{MINTED as MINTED_LINK, MintError};
 pub use portal_sessions::{SignInError, Visitor};
 pub use rate::RateDecision;
 use rate::Rates;
-pub use renew::{RenewError, Renewal};
+pub use renew::{RenewError, Renewal, RestoredEmail};
 pub use send_keys::{MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey};
 pub use sessions::AppSession;
 use sessions::Sessions;

@@ -158,10 +158,10 @@ pub async fn run(
             keep_email,
         } => {
             let id = parse_id(subscriber_id)?;
-            let renewal = Renewal {
-                revokes: *revoke_all,
-                restores_email: *revoke_all && !keep_email,
-                ..Renewal::default()
+            let renewal = if *revoke_all {
+                Renewal::ending_all(*keep_email)
+            } else {
+                Renewal::default()
             };
             match accounts.renew_api_secret(id, renewal, author).await {
                 Ok((secret, _)) => print_secret(json, id, secret.expose()),

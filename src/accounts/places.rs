@@ -1,7 +1,7 @@
 //! Places for requests of subscribers: what they ask for takes the database's connections, and their bodies memory. The
 //! main API secret, the additional ones together, and the portal have their own, so that nobody who got hold of one of
-//! these keeps the owner from ending it. One additional secret, or one session of the portal, has half of them, and so
-//! leaves places to the others.
+//! these keeps the owner from ending it. One additional secret, or one session of the portal, has half of them at
+//! most.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;

@@ -12,7 +12,7 @@ use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
-use mailgate_types::ids::SubscriberId;
+use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::moment::iso8601;
 use mailgate_types::past::Past;
 use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
@@ -45,6 +45,21 @@ pub enum MintError {
     /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
+}
+
+/// Who has come by a link.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// What the browser keeps.
+    pub token: SessionToken,
+    /// The account.
+    pub subscriber: SubscriberId,
+    /// The session.
+    pub session: PortalSessionId,
+    /// How the link came to its holder.
+    pub by: SignedInBy,
+    /// Whether the session stands back behind the API secret.
+    pub needs_secret: bool,
 }
 
 impl Accounts {
@@ -97,11 +112,14 @@ impl Accounts {
         }
     }
 
-    /// Whether a link would sign somebody in.
-    pub async fn portal_link_is_open(&self, token: &LinkToken) -> Result<bool, sqlx::Error> {
+    /// How a link that would sign somebody in came to its holder.
+    pub async fn open_portal_link_kind(
+        &self,
+        token: &LinkToken,
+    ) -> Result<Option<SignedInBy>, sqlx::Error> {
         let digests = self.seal_keys.lookup_digests(token.expose());
         let mut connection = self.pool.acquire().await?;
-        portal_links::is_open(&mut connection, &digests, self.clock.now()).await
+        portal_links::open_kind(&mut connection, &digests, self.clock.now()).await
     }
 
     /// Signs the holder of a link in, once.
@@ -109,7 +127,7 @@ impl Accounts {
         &self,
         token: &LinkToken,
         visitor: &Visitor,
-    ) -> Result<SessionToken, SignInError> {
+    ) -> Result<SignedIn, SignInError> {
         let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
         let holder = {
@@ -129,11 +147,17 @@ impl Accounts {
             subscribers::confirm_email(&mut transaction, subscriber).await?;
             needs_secret = chain(&mut transaction, subscriber, now).await?.is_some();
         }
-        let (token, entry) = self
+        let (token, session, entry) = self
             .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)
             .await?;
         transaction.commit_change(entry).await?;
-        Ok(token)
+        Ok(SignedIn {
+            token,
+            subscriber,
+            session,
+            by,
+            needs_secret,
+        })
     }
 
     /// Removes the links and sessions of the portal that have ended by themselves, and old changes of addresses.

@@ -71,7 +71,7 @@ impl Accounts {
         let author = Author::subscriber(visitor.address, subscriber.id, shown);
         let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let by = SignedInBy::ApiSecret;
-        let (token, entry) = self
+        let (token, _, entry) = self
             .open_session(&mut transaction, subscriber.id, (by, false), visitor)
             .await?;
         transaction.commit_change(entry).await?;
@@ -86,7 +86,7 @@ impl Accounts {
         subscriber: SubscriberId,
         (by, needs_secret): (SignedInBy, bool),
         visitor: &Visitor,
-    ) -> Result<(SessionToken, AuditEntry), SignInError> {
+    ) -> Result<(SessionToken, PortalSessionId, AuditEntry), SignInError> {
         let now = self.clock.now();
         let token = SessionToken::generate()?;
         let id = PortalSessionId::at(now);
@@ -112,7 +112,7 @@ impl Accounts {
         let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedIn, subscriber)
             .on(id)
             .with(json!({ "by": by.as_str() }));
-        Ok((token, entry))
+        Ok((token, id, entry))
     }
 
     /// The open session of a token, and whose it is.

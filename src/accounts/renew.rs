@@ -39,6 +39,9 @@ pub enum RenewError {
     /// A renewal that ends what was created is under way.
     #[error("another renewal is under way")]
     UnderWay,
+    /// The address that was to be taken back can't be any more.
+    #[error("the address that was to be taken back is another one, or its time is over")]
+    EmailMoved,
     /// It isn't the current one any more that was to be renewed.
     #[error("it was renewed already")]
     Before,
@@ -71,6 +74,18 @@ async fn lock(
     }
 }
 
+/// Which address a renewal takes back, of one that was changed of late.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RestoredEmail {
+    /// None: it stays changed.
+    #[default]
+    None,
+    /// The former one, if there is any.
+    Former,
+    /// This former one.
+    Only(String),
+}
+
 /// How an API secret is renewed.
 #[derive(Debug, Clone, Default)]
 pub struct Renewal {
@@ -80,10 +95,26 @@ pub struct Renewal {
     pub kept: Option<PortalSessionId>,
     /// Whether what was created with this secret and former ones ends.
     pub revokes: bool,
-    /// Whether an address that was changed of late is taken back.
-    pub restores_email: bool,
+    /// Which address is taken back.
+    pub restores: RestoredEmail,
     /// Whether it is done by who has come by the account's mail: they may however often it was done, as the operator may.
     pub is_by_mail: bool,
+}
+
+impl Renewal {
+    /// One that ends what was created, and takes a changed address back unless it is kept.
+    #[must_use]
+    pub fn ending_all(keeps_email: bool) -> Self {
+        Self {
+            revokes: true,
+            restores: if keeps_email {
+                RestoredEmail::None
+            } else {
+                RestoredEmail::Former
+            },
+            ..Self::default()
+        }
+    }
 }
 
 /// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: who renewed without end a secret that was
@@ -156,7 +187,12 @@ impl Accounts {
         if renewal.revokes {
             minted::revoke(&mut transaction, subscriber, &minted, now).await?;
         }
-        if renewal.restores_email
+        if let RestoredEmail::Only(email) = &renewal.restores
+            && chain.as_ref().map(|chain| &chain.begun.former_email) != Some(email)
+        {
+            return Err(RenewError::EmailMoved);
+        }
+        if renewal.restores != RestoredEmail::None
             && let Some(Chain { begun, .. }) = chain.take()
         {
             self.restore_email(&mut transaction, &begun, author, now)
@@ -172,12 +208,14 @@ impl Accounts {
         let email = fields.and_then(|fields| fields.email);
         // As they are now: who has the old secret may change the address before the mail leaves.
         let former = chain.map(|chain| chain.begun.former_email);
-        let recipients = [email, former].into_iter().flatten();
-        for to in recipients.filter(|_| of_late < MOST_TOLD) {
+        let recipients = [(email, false), (former, true)].into_iter();
+        let recipients = recipients.filter_map(|(to, is_former)| Some((to?, is_former)));
+        for (to, is_former) in recipients.filter(|_| of_late < MOST_TOLD) {
             let notice = Notice::ApiSecretRenewed {
                 at: now,
                 address: author.address,
                 to: Some(to),
+                is_former,
             };
             let event = format!("api_secret.renewed {}", Uuid::new_v4());
             billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;

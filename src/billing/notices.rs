@@ -68,8 +68,13 @@ pub struct MailedPages {
 impl MailedPages {
     /// Where a notice leads to beside what it has from the provider; `None`: nowhere.
     fn of(&self, notice: &Notice) -> Result<Option<String>, String> {
-        let Notice::EmailChange { step, id, .. } = notice else {
-            return Ok(self.billing.as_deref().map(str::to_owned));
+        let (step, id) = match notice {
+            Notice::EmailChange { step, id, .. } => (step, id),
+            Notice::ApiSecretRenewed { .. } => {
+                let portal = self.portal.as_ref();
+                return Ok(portal.map(|(portal, _)| format!("{portal}/sign-in")));
+            }
+            _ => return Ok(self.billing.as_deref().map(str::to_owned)),
         };
         let (Some((portal, keys)), Some(link)) = (&self.portal, step.link()) else {
             return Ok(None);

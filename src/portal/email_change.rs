@@ -6,10 +6,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::PortalState;
+use super::fields::Sent;
 use super::frame::Frame;
 use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
+use super::settings_secret::{Following, renew_by_link};
 use crate::accounts::Decision;
 
 /// The page, before and after the button.
@@ -62,16 +64,23 @@ pub(super) async fn show(
     ))
 }
 
-/// Does what the link is for.
+/// Does what the link is for, and renews the API secret at once where the address is taken back and that was chosen.
 pub(super) async fn follow(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Path(token): Path<String>,
+    following: Result<Sent<Following>, PortalProblem>,
 ) -> Result<Response, PortalProblem> {
     let accounts = &state.accounts;
     let decision = accounts.follow_email_link(&token, visitor.address).await?;
     let decision = decision.ok_or_else(spent)?;
     state.billing.wake();
+    let Sent(following) = following.unwrap_or_default();
+    if let Decision::Restore(change) = &decision
+        && let Some(renewal) = following.renewal(None)
+    {
+        return renew_by_link(&state, change.subscriber, renewal, visitor.address).await;
+    }
     Ok(page(
         StatusCode::OK,
         &EmailChangePage::new(&state, &decision, true),

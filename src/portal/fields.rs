@@ -13,6 +13,7 @@ use super::problem::PortalProblem;
 const LABEL: usize = 255;
 
 /// A form that was sent.
+#[derive(Default)]
 pub(super) struct Sent<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {

@@ -126,10 +126,10 @@ pub(super) fn token(headers: &HeaderMap, state: &PortalState) -> Option<SessionT
     cookies(headers, NAME, &state.address).find_map(SessionToken::parse)
 }
 
-/// To `path`, signed in.
-pub(super) fn signed_in(state: &PortalState, token: &SessionToken, path: &str) -> Response {
+/// The answer to who is signed in by it.
+pub(super) fn signed_in(state: &PortalState, token: &SessionToken, answer: Response) -> Response {
     with_cookie(
-        see(path),
+        answer,
         set_cookie(NAME, token.expose(), LIFE, &state.address),
     )
 }

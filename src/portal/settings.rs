@@ -224,7 +224,7 @@ fn too_many_email_changes() -> PortalProblem {
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_email_changes",
         "The address was changed too often",
-        "Nothing was changed. Five changes of the address were asked for within 24 hours; try again tomorrow.",
+        "Nothing was changed. Too many changes of the address were asked for within 24 hours; try again tomorrow.",
     )
     .leading("Back to the settings", "/portal/settings")
 }

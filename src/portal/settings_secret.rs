@@ -1,5 +1,6 @@
 //! The API secret: shown and renewed only to who shows it again, or has just come by a link.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use askama::Template;
@@ -17,7 +18,11 @@ use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
 use super::words::{Moment, number};
-use crate::accounts::{self, Accounts, LISTED, Minted, RenewError, ShowError, Visitor};
+use crate::accounts::{
+    self, Accounts, LISTED, Minted, RenewError, RestoredEmail, ShowError, Visitor,
+};
+use mailgate_types::audit::{Author, Credential};
+use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::sign_in::SignedInBy;
 
 /// The form.
@@ -47,9 +52,9 @@ pub(super) struct Renewal {
     /// `all`: what was created with the API secrets ends too.
     #[serde(default)]
     revoke: String,
-    /// `former`: the address that was changed of late is taken back.
+    /// The address that is taken back, of those that were replaced of late; empty: none.
     #[serde(default)]
-    email: String,
+    restored_email: String,
 }
 
 /// The secret, in the answer to who asked for it and nowhere else.
@@ -191,25 +196,89 @@ pub(super) async fn renew(
         last: Some(sent.last),
         kept: Some(session.open.id),
         revokes: sent.revoke == "all",
-        restores_email: sent.email == "former",
+        restores: if sent.restored_email.is_empty() {
+            RestoredEmail::None
+        } else {
+            RestoredEmail::Only(sent.restored_email)
+        },
         is_by_mail: session.open.by == SignedInBy::Link && !session.open.needs_secret,
     };
-    let renewed = (state.accounts).renew_api_secret(session.id(), renewal, session.author());
-    let secret = match renewed.await {
+    let title = "Your new API secret";
+    let frame = Frame::load(&state, &session.subscriber, Section::Settings, title, None).await;
+    renewed(&state, session.id(), renewal, session.author(), frame).await
+}
+
+/// Whether a link is followed to renew the API secret. Nobody comes in between then: each renewal ends all links and
+/// sessions, and who has the secret could renew it as soon as the audit trail tells of a sign-in.
+#[derive(Default, Deserialize)]
+pub(super) struct Following {
+    /// `renew`: the API secret is renewed too.
+    #[serde(default)]
+    then: String,
+    /// `all`: what was created with the API secrets ends then.
+    #[serde(default)]
+    revoke: String,
+}
+
+impl Following {
+    /// The renewal that it asks for, of who reads the account's mail.
+    pub(super) fn renewal(&self, kept: Option<PortalSessionId>) -> Option<accounts::Renewal> {
+        (self.then == "renew").then(|| accounts::Renewal {
+            kept,
+            revokes: self.revoke == "all",
+            is_by_mail: true,
+            ..accounts::Renewal::default()
+        })
+    }
+}
+
+/// Renews it by a link that was mailed to the account's address.
+pub(super) async fn renew_by_link(
+    state: &PortalState,
+    subscriber: SubscriberId,
+    renewal: accounts::Renewal,
+    address: IpAddr,
+) -> Result<Response, PortalProblem> {
+    let author = Author::subscriber(address, subscriber, Credential::Link);
+    let frame = Frame::outside(state, "Your new API secret");
+    renewed(state, subscriber, renewal, author, frame).await
+}
+
+async fn renewed(
+    state: &PortalState,
+    subscriber: SubscriberId,
+    renewal: accounts::Renewal,
+    author: Author,
+    frame: Frame,
+) -> Result<Response, PortalProblem> {
+    let renewed = state
+        .accounts
+        .renew_api_secret(subscriber, renewal, author)
+        .await;
+    let secret = match renewed {
         Ok((secret, _)) => secret,
         Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
         Err(RenewError::UnderWay) => return Err(PortalProblem::too_many(Duration::from_secs(1))),
         Err(RenewError::TooOften) => return Err(too_often()),
+        Err(RenewError::EmailMoved) => return Err(email_moved()),
         Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
         Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),
         Err(error) => return Err(PortalProblem::internal(&error)),
     };
-    let title = "Your new API secret";
-    let frame = Frame::load(&state, &session.subscriber, Section::Settings, title, None).await;
     let body = SecretPage {
         frame,
         is_new: true,
         api_secret: secret.expose(),
     };
     Ok(page(StatusCode::OK, &body))
+}
+
+fn email_moved() -> PortalProblem {
+    PortalProblem::new(
+        StatusCode::CONFLICT,
+        "email_moved",
+        "The address can't be taken back",
+        "Nothing was changed. Its time is over, or another address would come back now. Look again, and decide anew.",
+    )
+    .leading("Renew the API secret", "/portal/settings/api-secret/renew")
 }

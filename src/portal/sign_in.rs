@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::PortalState;
 use super::fields::{Asked, Sent, next_path};
 use super::frame::Frame;
-use super::page::page;
+use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, signed_in};
 use crate::accounts::{AuthenticateError, SignInError, Subscriber, Visitor};
@@ -98,7 +98,7 @@ pub(super) async fn sign_in(
     };
     let token = state.accounts.sign_in(&subscriber, &visitor).await;
     let token = token.map_err(|error| failed(&error))?;
-    Ok(signed_in(&state, &token, next_path(&sent.next)))
+    Ok(signed_in(&state, &token, see(next_path(&sent.next))))
 }
 
 /// Whose API secret this is; nobody's takes its time.

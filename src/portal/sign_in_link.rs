@@ -3,22 +3,27 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 use super::PortalState;
+use super::fields::Sent;
 use super::frame::Frame;
-use super::page::page;
+use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, signed_in};
+use super::settings_secret::{Following, renew_by_link};
 use super::sign_in::failed;
 use crate::accounts::SignInError;
 use mailgate_types::secrets::LinkToken;
+use mailgate_types::sign_in::SignedInBy;
 
 /// The page.
 #[derive(Template)]
 #[template(path = "portal/sign_in_link.html")]
 struct LinkPage {
     frame: Frame,
+    /// Whether its holder reads the account's mail.
+    is_mailed: bool,
 }
 
 fn read(token: &str) -> Result<LinkToken, PortalProblem> {
@@ -31,21 +36,33 @@ pub(super) async fn show(
     Path(token): Path<String>,
 ) -> Result<Response, PortalProblem> {
     let token = read(&token)?;
-    if !state.accounts.portal_link_is_open(&token).await? {
-        return Err(failed(&SignInError::Spent));
-    }
-    let frame = Frame::outside(&state, "Sign in");
-    Ok(page(StatusCode::OK, &LinkPage { frame }))
+    let kind = state.accounts.open_portal_link_kind(&token).await?;
+    let kind = kind.ok_or_else(|| failed(&SignInError::Spent))?;
+    let body = LinkPage {
+        frame: Frame::outside(&state, "Sign in"),
+        is_mailed: kind == SignedInBy::Link,
+    };
+    Ok(page(StatusCode::OK, &body))
 }
 
-/// Signs in, once.
+/// Signs in, once, and renews the API secret at once where that was chosen.
 pub(super) async fn sign_in(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Path(token): Path<String>,
+    following: Result<Sent<Following>, PortalProblem>,
 ) -> Result<Response, PortalProblem> {
     let token = read(&token)?;
     let session = state.accounts.sign_in_by_link(&token, &visitor).await;
     let session = session.map_err(|error| failed(&error))?;
-    Ok(signed_in(&state, &session, "/portal"))
+    let Sent(following) = following.unwrap_or_default();
+    let Some(renewal) = following.renewal(Some(session.session)) else {
+        return Ok(signed_in(&state, &session.token, see("/portal")));
+    };
+    if session.by != SignedInBy::Link || session.needs_secret {
+        let path = "/portal/settings/api-secret/renew";
+        return Ok(signed_in(&state, &session.token, see(path)));
+    }
+    let renewed = renew_by_link(&state, session.subscriber, renewal, visitor.address).await;
+    Ok(signed_in(&state, &session.token, renewed.into_response()))
 }

@@ -112,9 +112,10 @@ pub(super) async fn me(
 /// Changes the label or the contact address; the payment provider's customer gets them too.
 ///
 /// A new address has to be confirmed within 24 hours by a link that is mailed to it; until then the answer has it as
-/// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it within
-/// 72 hours of the confirmation. During this time the former address can be restored without confirmation. Where the gateway sends no mail of its own, or has no portal, a new address counts
-/// immediately. Renewing the API secret stops a change that isn't confirmed yet.
+/// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it
+/// within 72 hours of the confirmation. During this time the former address can be restored without confirmation. Where
+/// the gateway sends no mail of its own, or has no portal, a new address counts immediately. Renewing the API secret
+/// stops a change that isn't confirmed yet.
 #[utoipa::path(
     patch,
     path = "/me",
@@ -124,7 +125,7 @@ pub(super) async fn me(
     request_body = ChangeMeRequest,
     responses(
         (status = 200, body = Me),
-        (status = 429, description = "`too_many_email_changes`: five were asked for within 24 hours"),
+        (status = 429, description = "`too_many_email_changes`: five were asked for since the last renewal of the API secret, or 50, within 24 hours"),
     )
 )]
 pub(super) async fn change(
@@ -156,7 +157,7 @@ fn too_many_email_changes(wait: TimeDelta) -> Problem {
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_email_changes",
         format!(
-            "Five changes of the address were asked for within 24 hours. Try again in {hours} hours."
+            "Too many changes of the address were asked for within 24 hours. Try again in {hours} hours."
         ),
     )
 }

@@ -5,7 +5,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::minted_staying::MintedStaying;
 use super::problem::{FieldError, Problem};
-use crate::accounts::{Minted, Renewal};
+use crate::accounts::{Minted, Renewal, RestoredEmail};
 use mailgate_types::moment::iso8601;
 
 /// What a renewal ends.
@@ -34,13 +34,16 @@ impl RenewalQuery {
         };
         let revokes = flag("revoke", self.revoke, "all");
         let keeps_email = flag("keep_email", self.keep_email, "true");
+        if keeps_email && !revokes && errors.is_empty() {
+            errors.push(FieldError::new("keep_email", "works with revoke=all only"));
+        }
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
-        Ok(Renewal {
-            revokes,
-            restores_email: revokes && !keeps_email,
-            ..Renewal::default()
+        Ok(if revokes {
+            Renewal::ending_all(keeps_email)
+        } else {
+            Renewal::default()
         })
     }
 }
@@ -83,10 +86,11 @@ pub(super) struct EmailChangeShown {
     /// The address that replaced it.
     #[schema(example = "owner@example.com")]
     email: String,
-    /// ISO 8601, UTC.
+    /// ISO 8601, UTC: of several that followed each other, the first.
     #[schema(format = DateTime)]
     changed_at: String,
-    /// Whether it was less than 72 hours ago: then `revoke=all` takes the former address back.
+    /// Whether the last of them was less than 72 hours ago: then `revoke=all` takes the former address back, unless
+    /// `keep_email=true`.
     undoable: bool,
     /// Whether this call has taken it back.
     restored: bool,
@@ -150,7 +154,7 @@ impl MintedSince {
                 email: changed.email,
                 changed_at: iso8601(changed.at),
                 undoable: changed.is_undoable,
-                restored: changed.is_undoable && renewal.restores_email,
+                restored: changed.is_undoable && renewal.restores != RestoredEmail::None,
             }),
             staying: MintedStaying::new(minted.apps, minted.webhooks),
         }

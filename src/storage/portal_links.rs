@@ -44,22 +44,25 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Whether a link could be used.
-pub async fn is_open(
+fn kind(text: &str) -> Result<SignedInBy, sqlx::Error> {
+    let kind = text.parse();
+    kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// How a link came to its holder; `None` where it was used, has expired, or never was.
+pub async fn open_kind(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
     now: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT EXISTS (
-               SELECT 1 FROM portal_links
-               WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL
-           ) AS "exists!""#,
+) -> Result<Option<SignedInBy>, sqlx::Error> {
+    let text = sqlx::query_scalar!(
+        "SELECT kind FROM portal_links WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL",
         digests,
         now,
     )
-    .fetch_one(connection)
-    .await
+    .fetch_optional(connection)
+    .await?;
+    text.map(|text| kind(&text)).transpose()
 }
 
 /// Whom a link signs in, or did.
@@ -91,12 +94,8 @@ pub async fn consume(
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        let kind = row.kind.parse();
-        let kind = kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        Ok((SubscriberId(row.subscriber_id), kind))
-    })
-    .transpose()
+    row.map(|row| Ok((SubscriberId(row.subscriber_id), kind(&row.kind)?)))
+        .transpose()
 }
 
 /// Takes back a subscriber's links.

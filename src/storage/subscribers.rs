@@ -199,13 +199,18 @@ pub async fn find_by_email(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                   created_at, credentials_since
-           FROM (SELECT *, row_number() OVER (PARTITION BY is_confirmed ORDER BY id) AS place
-                 FROM (SELECT *, confirmed_email IS NOT DISTINCT FROM email AS is_confirmed
-                       FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
-                      ) AS of_address
-                ) AS placed
-           WHERE is_confirmed OR place <= $2
-           ORDER BY is_confirmed DESC, id"#,
+           FROM subscribers
+           WHERE id IN (
+               SELECT id FROM subscribers
+               WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
+                     AND confirmed_email IS NOT DISTINCT FROM email
+               UNION ALL
+               (SELECT id FROM subscribers
+                WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
+                      AND confirmed_email IS DISTINCT FROM email
+                ORDER BY id LIMIT $2)
+           )
+           ORDER BY confirmed_email IS NOT DISTINCT FROM email DESC, id"#,
         email,
         unconfirmed,
     )

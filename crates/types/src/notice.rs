@@ -53,6 +53,9 @@ pub enum Notice {
         /// The recipient: the account's address at the renewal, or one that it had shortly before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
+        /// Whether that is one it had before: no link that signs in is mailed there.
+        #[serde(default)]
+        is_former: bool,
     },
     /// The account's address is to change, or has.
     EmailChange {
@@ -147,6 +150,7 @@ mod tests {
                 at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
                 address: Some(IpAddr::from([203, 0, 113, 7])),
                 to: None,
+                is_former: true,
             },
             Notice::EmailChange {
                 step: EmailChangeStep::Changed,

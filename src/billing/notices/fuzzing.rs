@@ -43,6 +43,7 @@ pub(crate) fn notice_texts(data: &[u8]) {
             at: moment,
             address: None,
             to: None,
+            is_former: false,
         },
         Notice::EmailChange {
             step: EmailChangeStep::Changed,

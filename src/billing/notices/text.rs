@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use askama::Template;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use url::{Host, Url};
 
 use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep, UNDONE_WITHIN};
@@ -56,8 +56,14 @@ pub(super) fn write(notice: &Notice, label: &str, page: Option<&str>) -> Words {
             trial_end,
             has_payment_method,
         } => trial_will_end(&label, *trial_end, *has_payment_method),
-        Notice::ApiSecretRenewed { at, address, .. } => {
-            return api_secret_renewed(&label, *at, *address).written();
+        Notice::ApiSecretRenewed {
+            at,
+            address,
+            is_former,
+            ..
+        } => {
+            let sign_in = web_link(page).filter(|_| !is_former);
+            return api_secret_renewed(&label, (*at, *address), *is_former, sign_in).written();
         }
         Notice::EmailChange {
             step,
@@ -161,6 +167,12 @@ fn email_change(
     email: &str,
     link: Option<String>,
 ) -> Draft {
+    let within = |time: TimeDelta| {
+        let until = at.checked_add_signed(time).unwrap_or(at);
+        format!("within {} hours, until {}", time.num_hours(), moment(until))
+    };
+    let undone_within = within(UNDONE_WITHIN);
+    let confirmed_within = within(CONFIRMED_WITHIN);
     let (at, by, email) = (moment(at), by(address), shown(email));
     let not_you = "If it wasn't you, somebody else has access to your account";
     let then = "renew the API secret, and end everything that was created with it";
@@ -174,8 +186,7 @@ fn email_change(
                      {at}."
                 ),
                 format!(
-                    "Follow the link within {} hours to confirm it. From then on, sign-in links and notices come here.",
-                    CONFIRMED_WITHIN.num_hours()
+                    "Follow the link {confirmed_within}, to confirm it. From then on, sign-in links and notices come here."
                 ),
                 "If it wasn't you, you can ignore this mail: nothing changes.".to_owned(),
             ],
@@ -202,17 +213,15 @@ fn email_change(
                 "If it was you, nothing is left to do.".to_owned(),
                 match (step, link.is_some()) {
                     (_, true) => format!(
-                        "{not_you}: follow the link within {} hours to take this address back, then {then}.",
-                        UNDONE_WITHIN.num_hours()
+                        "{not_you}: follow the link {undone_within}, to take this address back and {then}."
                     ),
                     (EmailChangeStep::ChangedAgain, false) => format!(
                         "{not_you}: {then}. This address was the account's for so short a time that only the one before it \
                          got a link to undo this."
                     ),
                     (_, false) => format!(
-                        "{not_you}: {then}, which also takes this address back within {} hours. Or ask the operator of \
-                         this service.",
-                        UNDONE_WITHIN.num_hours()
+                        "{not_you}: {then}, which also takes this address back {undone_within}. Or ask the operator of \
+                         this service."
                     ),
                 },
             ],
@@ -249,8 +258,23 @@ fn email_change(
     }
 }
 
-fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -> Draft {
+/// `sign_in` is the page that mails a link to the recipient.
+fn api_secret_renewed(
+    label: &str,
+    (at, address): (DateTime<Utc>, Option<IpAddr>),
+    is_former: bool,
+    sign_in: Option<String>,
+) -> Draft {
     let by = by(address);
+    let then = if is_former {
+        "This address was the account's until lately: take it back by the link in the mail about that. Or ask the operator \
+         of this service."
+    } else if sign_in.is_some() {
+        "Have a link mailed to this address, and choose to sign in and renew the API secret in the same step. Or ask the \
+         operator of this service."
+    } else {
+        "Ask the operator of this service to renew it again."
+    };
     Draft {
         subject: format!("The API secret of \"{label}\" was renewed"),
         paragraphs: vec![
@@ -259,12 +283,9 @@ fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -
                 moment(at)
             ),
             "If it was you, nothing is left to do.".to_owned(),
-            "If it wasn't you, somebody else has access to your account: sign in to the portal by a link that is mailed \
-             to this address, renew the API secret there, and end everything that was created with it. Or ask the operator \
-             of this service."
-                .to_owned(),
+            format!("If it wasn't you, somebody else has access to your account. {then}"),
         ],
-        links: Vec::new(),
+        links: Vec::from_iter(sign_in.map(|url| ("Sign in", url))),
     }
 }
 
@@ -367,7 +388,7 @@ mod tests {
         for (step, words, link) in [
             (
                 EmailChangeStep::Confirm,
-                "Follow the link within 24 hours",
+                "Follow the link within 24 hours, until 15 November 2023 at 22:13 UTC",
                 Some(link),
             ),
             (
@@ -403,6 +424,27 @@ mod tests {
             for theirs in ["ACME", "203.0.113.7", "(the domain xn--"] {
                 assert_eq!(whole.contains(theirs), is_of_owner, "{theirs}: {whole}");
             }
+        }
+    }
+
+    #[test]
+    fn a_renewal_leads_only_where_the_reader_gets_in() {
+        let page = "https://portal.example/portal/sign-in";
+        for (is_former, page, words) in [
+            (false, Some(page), "Have a link mailed to this address"),
+            (true, Some(page), "take it back by the link in the mail"),
+            (false, None, "Ask the operator"),
+        ] {
+            let notice = Notice::ApiSecretRenewed {
+                at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+                address: None,
+                to: None,
+                is_former,
+            };
+            let written = write(&notice, "ACME", page);
+            assert!(written.text.contains(words), "{}", written.text);
+            let leads = written.text.contains("https://");
+            assert_eq!(leads, page.is_some() && !is_former, "{}", written.text);
         }
     }
 

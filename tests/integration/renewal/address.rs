@@ -10,10 +10,10 @@ use crate::support::caller::{Answer, Caller, text};
 use crate::support::gateway::{Gateway, create_app};
 
 const PORTAL: &str = "https://portal.example/portal";
-const OWNER: &str = "owner@example.com";
-const EVE: &str = "eve@example.com";
+pub(super) const OWNER: &str = "owner@example.com";
+pub(super) const EVE: &str = "eve@example.com";
 
-async fn gateway() -> Gateway {
+pub(super) async fn gateway() -> Gateway {
     // With the sandbox's relay.
     Gateway::builder()
         .billed()
@@ -49,7 +49,7 @@ async fn mails(gateway: &Gateway, to: &str) -> Vec<(String, String)> {
 }
 
 /// The text of the newest mail to an address with this word in its subject, once there are so many.
-async fn mail(gateway: &Gateway, to: &str, word: &str, count: usize) -> String {
+pub(super) async fn mail(gateway: &Gateway, to: &str, word: &str, count: usize) -> String {
     gateway
         .eventually("the mail", async |gateway| {
             let mails = mails(gateway, to).await;
@@ -72,24 +72,24 @@ fn paths(text: &str) -> Vec<String> {
 }
 
 /// The path of its only link.
-fn path(text: &str) -> String {
+pub(super) fn path(text: &str) -> String {
     let paths = paths(text);
     assert_eq!(paths.len(), 1, "{text}");
     paths[0].clone()
 }
 
-async fn change(owner: &Caller<'_>, email: &str) -> Answer {
+pub(super) async fn change(owner: &Caller<'_>, email: &str) -> Answer {
     let request = owner.request(Method::PATCH, "/me");
     Answer::to(request.json(&json!({ "email": email }))).await
 }
 
-async fn email(owner: &Caller<'_>) -> String {
+pub(super) async fn email(owner: &Caller<'_>) -> String {
     let me = owner.get("/me").await.success(200);
     text(&me, "email").to_owned()
 }
 
 /// Changes the address and confirms it; returns what the address before is told. `number` counts the changes from it.
-async fn moved(gateway: &Gateway, from: &str, to: &str, number: usize) -> String {
+pub(super) async fn moved(gateway: &Gateway, from: &str, to: &str, number: usize) -> String {
     let owner = Caller::owner(gateway).await;
     assert_eq!(change(&owner, to).await.success(200)["pending_email"], to);
     let confirm = path(&mail(gateway, to, "Confirm", 1).await);
@@ -289,7 +289,11 @@ async fn a_renewal_stops_a_change_and_undoes_it_on_request() {
 
     moved(&gateway, OWNER, "b@example.com", 1).await;
     moved(&gateway, "b@example.com", "c@example.com", 1).await;
-    for (wrong, field) in [("revoke=some", "revoke"), ("keep_email=1", "keep_email")] {
+    for (wrong, field) in [
+        ("revoke=some", "revoke"),
+        ("revoke=all&keep_email=1", "keep_email"),
+        ("keep_email=true", "keep_email"),
+    ] {
         let renewed = owner.reset(&format!("/me/reset-api-secret?{wrong}")).await;
         assert_eq!(renewed.wrong_fields(), [field]);
     }
