@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use uuid::Uuid;
 
 use super::Accounts;
 use super::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired};
 use super::key_uses::UsedKey;
+use super::rate::CalledBy;
 use crate::storage::apps::SendingApp;
 use mailgate_types::ids::{AppVersion, CredentialId, SendKeyId};
 use mailgate_types::subscription::Subscription;
@@ -42,8 +42,9 @@ impl Caller {
 
     /// Whose calls count together: each send key's by themselves, so that none uses up what another one may do.
     #[must_use]
-    pub fn rate_key(&self) -> Uuid {
-        self.send_key().map_or(self.app.id.0, |id| id.0)
+    pub fn called_by(&self) -> CalledBy {
+        let key = self.send_key().map_or(self.app.id.0, |id| id.0);
+        CalledBy::Key(key, self.app.subscriber)
     }
 
     /// Its subscription.

@@ -1,5 +1,7 @@
-//! Rate limits calls per key, over HTTP and SMTP. The limit is shared by all gateways, so each one enforces its part.
+//! Rate limits calls, over HTTP and SMTP: per key, and for most keys of a subscriber together, of which it can have as
+//! many as it likes. The limits are shared by all gateways, so each one enforces its part.
 
+use std::hash::Hash;
 use std::num::NonZeroU32;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -9,9 +11,13 @@ use governor::clock::DefaultClock;
 use uuid::Uuid;
 
 use super::Accounts;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::limiter::KeyedLimiter;
 
-/// The rate limits by key.
+/// What all send keys and additional API secrets of a subscriber may do together, in keys that do as much as each may.
+const KEYS_TOGETHER: u32 = 10;
+
+/// The rate limits.
 #[derive(Debug)]
 pub(super) struct Rates {
     /// The limit of all gateways together.
@@ -26,7 +32,18 @@ struct Share {
     living: usize,
     per_second: NonZeroU32,
     burst: NonZeroU32,
-    limiter: KeyedLimiter<Uuid>,
+    keys: KeyedLimiter<Uuid>,
+    subscribers: KeyedLimiter<SubscriberId>,
+}
+
+/// Whose calls are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalledBy {
+    /// A subscriber's main API secret, or its portal: by themselves, so that whoever has the other keys can't keep their
+    /// owner from ending them.
+    Owner(SubscriberId),
+    /// A send key or an additional API secret: the key (or the app whose main key it is), and the subscriber.
+    Key(Uuid, SubscriberId),
 }
 
 /// The limiter's decision about a call.
@@ -40,6 +57,8 @@ pub struct RateDecision {
     pub remaining: u32,
     /// Set if the call exceeds the limit: how long to wait before the next one.
     pub retry_after: Option<Duration>,
+    /// Whether it is the subscriber's keys together that exceed theirs.
+    pub is_of_all: bool,
 }
 
 impl Rates {
@@ -73,14 +92,36 @@ impl Share {
             living,
             per_second,
             burst,
-            limiter: KeyedLimiter::new(
-                Quota::per_second(per_second).allow_burst(burst),
-                // Every caller has a valid key, so there are no more than keys.
-                usize::MAX,
-                DefaultClock::default(),
-            ),
+            keys: limiter(per_second, burst, 1),
+            subscribers: limiter(per_second, burst, KEYS_TOGETHER),
         }
     }
+
+    /// Counts a call: how many are left, or how long to wait, and whether for what the subscriber's keys do together.
+    fn count(&self, by: CalledBy) -> Result<u32, (Duration, bool)> {
+        let (key, subscriber) = match by {
+            CalledBy::Owner(subscriber) => (subscriber.0, None),
+            CalledBy::Key(key, subscriber) => (key, Some(subscriber)),
+        };
+        // One that is over its own limit uses up nothing of the others'.
+        let left = self.keys.count(&key).map_err(|wait| (wait, false))?;
+        if let Some(subscriber) = subscriber {
+            let counted = self.subscribers.count(&subscriber);
+            counted.map_err(|wait| (wait, true))?;
+        }
+        Ok(left)
+    }
+}
+
+/// Every caller has a valid key, so there are no more than keys.
+fn limiter<K: Hash + Eq + Clone>(
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
+    times: u32,
+) -> KeyedLimiter<K> {
+    let times = |part: NonZeroU32| part.saturating_mul(NonZeroU32::MIN.saturating_add(times - 1));
+    let quota = Quota::per_second(times(per_second)).allow_burst(times(burst));
+    KeyedLimiter::new(quota, usize::MAX, DefaultClock::default())
 }
 
 impl Accounts {
@@ -89,17 +130,19 @@ impl Accounts {
         self.rates.share_among(living);
     }
 
-    /// Counts a call of a key: `owner` is the additional key, or else the app or the subscriber whose main key it is.
+    /// Counts a call.
     #[must_use]
-    pub fn count_call(&self, owner: Uuid) -> RateDecision {
+    pub fn count_call(&self, by: CalledBy) -> RateDecision {
         let share = self.rates.share.read();
         let share = share.unwrap_or_else(PoisonError::into_inner);
-        let counted = share.limiter.count(&owner);
+        let counted = share.count(by);
+        let refused = counted.err();
         RateDecision {
             burst: share.burst.get(),
             per_second: share.per_second.get(),
             remaining: counted.unwrap_or(0),
-            retry_after: counted.err(),
+            retry_after: refused.map(|(wait, _)| wait),
+            is_of_all: refused.is_some_and(|(_, is_of_all)| is_of_all),
         }
     }
 }
@@ -113,11 +156,30 @@ mod tests {
         let rates = Rates::new(50, 100);
         for (living, per_second, burst) in [(1, 50, 100), (3, 16, 33), (200, 1, 1), (1, 50, 100)] {
             rates.share_among(living);
-            let owner = Uuid::nil();
+            let owner = CalledBy::Owner(SubscriberId(Uuid::nil()));
             let share = rates.share.read().unwrap_or_else(PoisonError::into_inner);
             assert_eq!(share.per_second.get(), per_second);
-            let let_through = (0..100).filter(|_| share.limiter.count(&owner).is_ok());
+            let let_through = (0..100).filter(|_| share.count(owner).is_ok());
             assert!(let_through.count() >= burst, "{living}");
         }
+    }
+
+    #[test]
+    fn more_keys_are_no_more_than_ten_and_never_the_owner() {
+        // So slow that none comes back during the test.
+        let share = Share::new(1, 100, 1);
+        let (one, other) = (SubscriberId(Uuid::nil()), SubscriberId(Uuid::max()));
+        let mut refused = 0;
+        for key in 1..31 {
+            for _ in 0..101 {
+                let by = CalledBy::Key(Uuid::from_u128(key), one);
+                // The hundred-and-first is its own fault.
+                refused += usize::from(matches!(share.count(by), Err((_, true))));
+            }
+        }
+        assert!((1_900..=2_000).contains(&refused), "{refused}");
+        assert!(share.count(CalledBy::Owner(one)).is_ok());
+        let neighbour = CalledBy::Key(Uuid::from_u128(99), other);
+        assert!(share.count(neighbour).is_ok());
     }
 }

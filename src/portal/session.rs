@@ -14,7 +14,7 @@ use url::form_urlencoded::Serializer;
 use super::PortalState;
 use super::page::see;
 use super::problem::PortalProblem;
-use crate::accounts::{FoundSession, PortalSession, RequestPlace, Subscriber, Visitor};
+use crate::accounts::{CalledBy, FoundSession, PortalSession, RequestPlace, Subscriber, Visitor};
 use mailgate_server::client::client_address;
 use mailgate_server::cookie::{cookies, set_cookie};
 use mailgate_server::stranger;
@@ -84,7 +84,7 @@ impl FromRequestParts<PortalState> for Session {
             return Err(signed_out(parts));
         };
         stranger::authenticated(parts);
-        let counted = state.accounts.count_call(subscriber.id.0);
+        let counted = state.accounts.count_call(CalledBy::Owner(subscriber.id));
         if let Some(wait) = counted.retry_after {
             return Err(PortalProblem::too_many(wait).into_response());
         }

@@ -10,13 +10,13 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
-use uuid::Uuid;
 
 use super::AppState;
 use super::access::Access;
 use super::problem::Problem;
 use crate::accounts::{
-    App, AuthenticateError, Caller, Limited, Opened, RateDecision, RequestPlace, Subscriber,
+    App, AuthenticateError, CalledBy, Caller, Limited, Opened, RateDecision, RequestPlace,
+    Subscriber,
 };
 use mailgate_server::client::{client_address, known_address};
 use mailgate_server::stranger;
@@ -96,8 +96,11 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
                 state.accounts.remember(&presented);
                 stranger::authenticated(parts);
                 // Each secret by itself, so that none can use up what the main one deletes it with.
-                let counted = (secret.as_ref()).map_or(subscriber.id.0, |secret| secret.id.0);
-                count_call(parts, state, counted)?;
+                let by = match &secret {
+                    Some(secret) => CalledBy::Key(secret.id.0, subscriber.id),
+                    None => CalledBy::Owner(subscriber.id),
+                };
+                count_call(parts, state, by)?;
                 let shown = match &secret {
                     Some(secret) => Credential::AdditionalSecret(secret.id),
                     None => Credential::ApiSecret {
@@ -187,7 +190,7 @@ impl FromRequestParts<AppState> for KeyedApp {
         };
         state.accounts.remember(&key);
         stranger::authenticated(parts);
-        let counted = count_call(parts, state, caller.rate_key());
+        let counted = count_call(parts, state, caller.called_by());
         let mut app = Self { caller, peer };
         if let Err(limited) = counted {
             // A key that opens nothing any more hears that first.
@@ -265,20 +268,19 @@ fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<
     Ok(first)
 }
 
-fn count_call(parts: &Parts, state: &AppState, owner: Uuid) -> Result<(), Problem> {
-    let decision = state.accounts.count_call(owner);
+fn count_call(parts: &Parts, state: &AppState, by: CalledBy) -> Result<(), Problem> {
+    let decision = state.accounts.count_call(by);
     if let Some(slot) = parts.extensions.get::<RateSlot>() {
         // A request is counted once.
         let _ = slot.set(decision);
     }
-    match decision.retry_after {
-        None => Ok(()),
-        Some(_) => Err(Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate_limited",
-            "Too many requests with this key; slow down.",
-        )),
-    }
+    let detail = match (decision.retry_after, decision.is_of_all) {
+        (None, _) => return Ok(()),
+        (Some(_), false) => "Too many requests with this key; slow down.",
+        (Some(_), true) => "Too many requests with all of your keys together; slow down.",
+    };
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    Err(Problem::new(status, "rate_limited", detail))
 }
 
 /// Who is calling.

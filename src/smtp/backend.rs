@@ -256,7 +256,7 @@ impl SubmissionBackend {
         envelope: &Envelope,
         pieces: Vec<Bytes>,
     ) -> Result<RawMessage, (Reply, Option<RefusalReason>)> {
-        if let Some(wait) = self.accounts.count_call(caller.rate_key()).retry_after {
+        if let Some(wait) = self.accounts.count_call(caller.called_by()).retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
             return Err((Reply::new(451, "4.7.0", &text), None));
         }
