@@ -40,7 +40,7 @@ impl Caller {
         Some(self.app.restrictions.as_ref()?.id)
     }
 
-    /// Whose calls count together: each send key's by themselves, so that none uses up what another one may do.
+    /// Whose calls count together: each send key's by themselves, so that few use up nothing of what others may do.
     #[must_use]
     pub fn called_by(&self) -> CalledBy {
         let key = self.send_key().map_or(self.app.id.0, |id| id.0);

@@ -1,12 +1,9 @@
 //! Changes of a subscriber's address. It is a credential: links that sign in are mailed to it. So a new one counts once
 //! it is confirmed by a link that was mailed there, and who reads the former one is told and can undo it.
 
-use std::net::IpAddr;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use super::Accounts;
 use super::audit::{self, AuditedTransaction};
@@ -17,7 +14,7 @@ use crate::storage::subscribers::SubscriberChange;
 use crate::storage::{billing_notices, portal_links, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::email_change::{EmailChangeLink, EmailChangeStep};
+use mailgate_types::email_change::EmailChangeStep;
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
@@ -40,17 +37,6 @@ pub enum OwnMail {
     Notices,
     /// Also links to the portal.
     Links,
-}
-
-/// What a link is about to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// Make the new address the account's.
-    Confirm(EmailChange),
-    /// Stop a change that waits for its confirmation.
-    Stop(EmailChange),
-    /// Take the former address back.
-    Restore(EmailChange),
 }
 
 /// Why an address isn't changed.
@@ -163,64 +149,8 @@ impl Accounts {
         Ok(true)
     }
 
-    /// What a link would do; `None` if nothing any more.
-    pub async fn email_decision(&self, token: &str) -> Result<Option<Decision>, sqlx::Error> {
-        let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
-            return Ok(None);
-        };
-        let mut connection = self.pool.acquire().await?;
-        decide(&mut connection, link, id, self.clock.now()).await
-    }
-
-    /// Does what a link is for; `None` if nothing any more. When the former address is taken back, all sessions and
-    /// links of the portal end.
-    pub async fn follow_email_link(
-        &self,
-        token: &str,
-        address: IpAddr,
-    ) -> Result<Option<Decision>, sqlx::Error> {
-        let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
-            return Ok(None);
-        };
-        let subscriber = {
-            let mut connection = self.pool.acquire().await?;
-            let change = email_changes::find(&mut connection, id).await?;
-            change.map(|change| change.subscriber)
-        };
-        let Some(subscriber) = subscriber else {
-            return Ok(None);
-        };
-        let author = Author::subscriber(address, subscriber, Credential::Link);
-        let now = self.clock.now();
-        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
-        let Some(mut transaction) = begun else {
-            return Ok(None);
-        };
-        // Not before the wait for the subscriber: another may have decided meanwhile.
-        let now = self.clock.now();
-        let decision = decide(&mut transaction, link, id, now).await?;
-        match &decision {
-            None => return Ok(None),
-            Some(Decision::Stop(_)) => withdraw(&mut transaction, subscriber, now).await?,
-            Some(Decision::Restore(change)) => {
-                self.restore_email(&mut transaction, change, author, now)
-                    .await?;
-            }
-            Some(Decision::Confirm(change)) => {
-                self.has_changed(&mut transaction, change, author, now)
-                    .await?;
-            }
-        }
-        if !matches!(decision, Some(Decision::Stop(_))) {
-            // Whoever has followed the link reads the address that is the account's now.
-            subscribers::confirm_email(&mut transaction, subscriber).await?;
-        }
-        transaction.commit().await?;
-        Ok(decision)
-    }
-
     /// The new address becomes the account's.
-    async fn has_changed(
+    pub(super) async fn has_changed(
         &self,
         transaction: &mut AuditedTransaction,
         change: &EmailChange,
@@ -331,27 +261,6 @@ pub(super) fn asked(
         confirmed_at: None,
         can_be_undone: false,
     }
-}
-
-async fn decide(
-    connection: &mut PgConnection,
-    link: EmailChangeLink,
-    id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<Option<Decision>, sqlx::Error> {
-    let Some(change) = email_changes::find(connection, id).await? else {
-        return Ok(None);
-    };
-    Ok(match link {
-        EmailChangeLink::Confirm if change.is_pending(now) => Some(Decision::Confirm(change)),
-        EmailChangeLink::Undo if change.is_pending(now) => Some(Decision::Stop(change)),
-        EmailChangeLink::Undo => {
-            let chain = chain(connection, change.subscriber, now).await?;
-            let begun = chain.map(|chain| chain.begun);
-            begun.filter(|begun| begun.id == id).map(Decision::Restore)
-        }
-        EmailChangeLink::Confirm => None,
-    })
 }
 
 fn difference(change: &EmailChange) -> Value {

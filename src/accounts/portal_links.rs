@@ -4,18 +4,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::Accounts;
 use super::audit;
 use super::email_chain::chain;
 use super::portal_sessions::{SignInError, Visitor};
+use super::renew::{RenewError, Renewal};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
-use mailgate_types::ids::{PortalSessionId, SubscriberId};
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::past::Past;
-use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
+use mailgate_types::secrets::{ApiSecret, LinkToken, NoRandomness, SessionToken};
 use mailgate_types::sign_in::SignedInBy;
 
 /// How long a minted link lasts.
@@ -52,14 +54,8 @@ pub enum MintError {
 pub struct SignedIn {
     /// What the browser keeps.
     pub token: SessionToken,
-    /// The account.
-    pub subscriber: SubscriberId,
-    /// The session.
-    pub session: PortalSessionId,
-    /// How the link came to its holder.
-    pub by: SignedInBy,
-    /// Whether the session stands back behind the API secret.
-    pub needs_secret: bool,
+    /// The new API secret, if it was renewed.
+    pub api_secret: Option<ApiSecret>,
 }
 
 impl Accounts {
@@ -112,21 +108,42 @@ impl Accounts {
         }
     }
 
-    /// How a link that would sign somebody in came to its holder.
-    pub async fn open_portal_link_kind(
-        &self,
-        token: &LinkToken,
-    ) -> Result<Option<SignedInBy>, sqlx::Error> {
+    /// Whether a link that would sign somebody in would renew the API secret too; `None` if it does nothing any more.
+    pub async fn portal_link_renews(&self, token: &LinkToken) -> Result<Option<bool>, sqlx::Error> {
+        let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
         let mut connection = self.pool.acquire().await?;
-        portal_links::open_kind(&mut connection, &digests, self.clock.now()).await
+        let open = portal_links::find_open(&mut connection, &digests, now).await?;
+        let Some((subscriber, by)) = open else {
+            return Ok(None);
+        };
+        let is_new = chain(&mut connection, subscriber, now).await?.is_some();
+        Ok(Some(by == SignedInBy::Link && !is_new))
     }
 
-    /// Signs the holder of a link in, once.
+    /// Signs the holder of a link in, once. With a renewal the API secret is renewed in the same transaction, so that
+    /// nobody who has it comes in between; but only if the link was mailed to an address that isn't new. It runs to
+    /// completion then, even if the caller is cancelled.
     pub async fn sign_in_by_link(
+        &self,
+        token: LinkToken,
+        visitor: Visitor,
+        renewal: Option<Renewal>,
+    ) -> Result<SignedIn, SignInError> {
+        if renewal.is_none() {
+            return self.sign_in_within(&token, &visitor, None).await;
+        }
+        let accounts = self.clone();
+        let signing_in = async move { accounts.sign_in_within(&token, &visitor, renewal).await };
+        let signing_in = self.tracker.spawn(signing_in.in_current_span()).await;
+        signing_in.map_err(|_| RenewError::CutOff)?
+    }
+
+    async fn sign_in_within(
         &self,
         token: &LinkToken,
         visitor: &Visitor,
+        renewal: Option<Renewal>,
     ) -> Result<SignedIn, SignInError> {
         let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
@@ -136,7 +153,12 @@ impl Accounts {
         };
         let holder = holder.ok_or(SignInError::Spent)?;
         let author = Author::subscriber(visitor.address, holder, Credential::Link);
-        let mut transaction = audit::begin(&self.pool, author, now).await?;
+        let mut transaction = if renewal.is_some() {
+            let begun = audit::begin_alone(&self.pool, author, holder, now).await?;
+            begun.ok_or(SignInError::Spent)?
+        } else {
+            audit::begin(&self.pool, author, now).await?
+        };
         // The subscriber first (see `storage`): changes of its address lock it, and then its links.
         subscribers::lock_fields(&mut transaction, holder).await?;
         let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
@@ -150,14 +172,20 @@ impl Accounts {
         let (token, session, entry) = self
             .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)
             .await?;
-        transaction.commit_change(entry).await?;
-        Ok(SignedIn {
-            token,
-            subscriber,
-            session,
-            by,
-            needs_secret,
-        })
+        transaction.record(entry).await?;
+        let renewal = renewal.filter(|_| by == SignedInBy::Link && !needs_secret);
+        let mut api_secret = None;
+        if let Some(renewal) = renewal {
+            let renewal = Renewal {
+                kept: Some(session),
+                is_by_mail: true,
+                ..renewal
+            };
+            let renewed = self.replace_within(&mut transaction, subscriber, renewal, author);
+            api_secret = Some(renewed.await?.0);
+        }
+        transaction.commit().await?;
+        Ok(SignedIn { token, api_secret })
     }
 
     /// Removes the links and sessions of the portal that have ended by themselves, and old changes of addresses.

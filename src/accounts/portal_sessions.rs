@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit;
+use super::renew::RenewError;
 use crate::storage::portal_sessions::{self, FoundSession, NewSession, PortalSession};
 use crate::storage::subscribers::Subscriber;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
@@ -40,6 +41,9 @@ pub enum SignInError {
     /// The link was used, has expired, or never was.
     #[error("the link opens nothing any more")]
     Spent,
+    /// The API secret wasn't renewed, and so nobody signed in.
+    #[error(transparent)]
+    Renew(#[from] RenewError),
     /// No token could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),

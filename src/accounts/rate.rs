@@ -105,11 +105,12 @@ impl Share {
         };
         // One that is over its own limit uses up nothing of the others'.
         let left = self.keys.count(&key).map_err(|wait| (wait, false))?;
-        if let Some(subscriber) = subscriber {
-            let counted = self.subscribers.count(&subscriber);
-            counted.map_err(|wait| (wait, true))?;
-        }
-        Ok(left)
+        let Some(subscriber) = subscriber else {
+            return Ok(left);
+        };
+        let counted = self.subscribers.count(&subscriber);
+        let left_of_all = counted.map_err(|wait| (wait, true))?;
+        Ok(left.min(left_of_all))
     }
 }
 

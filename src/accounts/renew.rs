@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::Accounts;
-use super::audit;
+use super::audit::{self, AuditedTransaction};
 use super::email_chain::{Chain, chain};
 use super::email_changes::withdraw;
 use super::key_marks::{AppKey, is_current};
@@ -22,7 +22,7 @@ use crate::storage::{
 use mailgate_types::audit::{Actor, AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
-use mailgate_types::notice::Notice;
+use mailgate_types::notice::{Notice, RenewalReader};
 use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 use mailgate_types::signing_secret::OVERLAP;
@@ -160,32 +160,46 @@ impl Accounts {
         renewal: Renewal,
         author: Author,
     ) -> Result<(ApiSecret, Minted), RenewError> {
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let mut transaction = begun.ok_or(RenewError::Gone)?;
+        let renewed = self.replace_within(&mut transaction, subscriber, renewal, author);
+        let renewed = renewed.await?;
+        transaction.commit().await?;
+        Ok(renewed)
+    }
+
+    /// The renewal, within a transaction that has the subscriber to itself.
+    pub(super) async fn replace_within(
+        &self,
+        transaction: &mut AuditedTransaction,
+        subscriber: SubscriberId,
+        renewal: Renewal,
+        author: Author,
+    ) -> Result<(ApiSecret, Minted), RenewError> {
         let secret = ApiSecret::generate()?;
         let sealed = self
             .seal_keys
             .seal(&api_secret_context(subscriber), secret.expose())?;
         let digest = self.seal_keys.lookup_digest(secret.expose());
-        let now = self.clock.now();
-        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
-        let mut transaction = begun.ok_or(RenewError::Gone)?;
         // Not of before the wait: what was created meanwhile is of before the renewal.
         let now = self.clock.now();
-        let stored = subscribers::stored_api_secret(&mut transaction, subscriber).await?;
+        let stored = subscribers::stored_api_secret(transaction, subscriber).await?;
         let (stored, since) = stored.ok_or(RenewError::Gone)?;
         if !is_current(renewal.last.as_deref(), &stored) {
             return Err(RenewError::Before);
         }
         let action = AuditAction::ApiSecretRenewed;
         let day = now - COUNTED;
-        let of_late = audit_entries::count(&mut transaction, subscriber, action, day, MOST).await?;
+        let of_late = audit_entries::count(transaction, subscriber, action, day, MOST).await?;
         if of_late >= MOST && !renewal.is_by_mail && author.actor != Actor::Operator {
             return Err(RenewError::TooOften);
         }
-        let minted = minted::read(&mut transaction, subscriber, since, now).await?;
-        withdraw(&mut transaction, subscriber, now).await?;
-        let mut chain = chain(&mut transaction, subscriber, now).await?;
+        let minted = minted::read(transaction, subscriber, since, now).await?;
+        withdraw(transaction, subscriber, now).await?;
+        let mut chain = chain(transaction, subscriber, now).await?;
         if renewal.revokes {
-            minted::revoke(&mut transaction, subscriber, &minted, now).await?;
+            minted::revoke(transaction, subscriber, &minted, now).await?;
         }
         if let RestoredEmail::Only(email) = &renewal.restores
             && chain.as_ref().map(|chain| &chain.begun.former_email) != Some(email)
@@ -195,32 +209,35 @@ impl Accounts {
         if renewal.restores != RestoredEmail::None
             && let Some(Chain { begun, .. }) = chain.take()
         {
-            self.restore_email(&mut transaction, &begun, author, now)
-                .await?;
+            self.restore_email(transaction, &begun, author, now).await?;
         }
-        subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
-            .await?;
-        portal_links::delete_of(&mut transaction, subscriber).await?;
-        portal_sessions::delete_others(&mut transaction, subscriber, renewal.kept).await?;
+        subscribers::replace_api_secret(transaction, subscriber, &sealed, &digest, now).await?;
+        portal_links::delete_of(transaction, subscriber).await?;
+        portal_sessions::delete_others(transaction, subscriber, renewal.kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
         let entry = entry.with(json!({ "revoked": renewal.revokes }));
-        let fields = subscribers::lock_fields(&mut transaction, subscriber).await?;
+        let fields = subscribers::lock_fields(transaction, subscriber).await?;
         let email = fields.and_then(|fields| fields.email);
         // As they are now: who has the old secret may change the address before the mail leaves.
         let former = chain.map(|chain| chain.begun.former_email);
-        let recipients = [(email, false), (former, true)].into_iter();
-        let recipients = recipients.filter_map(|(to, is_former)| Some((to?, is_former)));
-        for (to, is_former) in recipients.filter(|_| of_late < MOST_TOLD) {
+        let reader = if former.is_some() {
+            RenewalReader::New
+        } else {
+            RenewalReader::Established
+        };
+        let recipients = [(email, reader), (former, RenewalReader::Former)].into_iter();
+        let recipients = recipients.filter_map(|(to, reader)| Some((to?, reader)));
+        for (to, reader) in recipients.filter(|_| of_late < MOST_TOLD) {
             let notice = Notice::ApiSecretRenewed {
                 at: now,
                 address: author.address,
                 to: Some(to),
-                is_former,
+                reader,
             };
             let event = format!("api_secret.renewed {}", Uuid::new_v4());
-            billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;
+            billing_notices::insert(transaction, subscriber, &event, &notice, now).await?;
         }
-        transaction.commit_change(entry).await?;
+        transaction.record(entry).await?;
         Ok((secret, minted))
     }
 

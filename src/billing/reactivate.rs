@@ -37,7 +37,7 @@ struct AtProvider<'a> {
     customer: &'a str,
     seen: &'a ProviderSnapshot,
     author: Author,
-    /// Whether anything was changed there.
+    /// Whether anything was paid there or created, or may have been.
     has_changed: bool,
 }
 
@@ -119,12 +119,14 @@ impl Billing {
             };
             let ended = account.subscription_id.as_deref();
             let done = self.bring_about(&mut at, effects, status, ended).await;
-            // Also what was changed before something failed, or wasn't permitted any more; who is deleted has no trail.
+            // Also what was paid before something failed, or wasn't permitted any more; who is deleted has no trail.
             if at.has_changed && !matches!(done, Err(BillingError::Gone)) {
-                self.record(subscriber, AuditAction::SubscriptionReactivated, author)
-                    .await?;
+                let action = AuditAction::SubscriptionReactivated;
+                let recorded = self.record(subscriber, action, author).await;
+                done.and(recorded.map_err(BillingError::from))?;
+            } else {
+                done?;
             }
-            done?;
             status = self.look(subscriber).await?.0.status;
         }
         Ok(Reactivated {
@@ -177,7 +179,6 @@ impl Billing {
             client
                 .set_default_payment_method(customer, &newest.id, &key)
                 .await?;
-            at.has_changed = true;
         }
         // The subscription's own default would take precedence over the customer's.
         let own = &seen.subscription.default_payment_method;
@@ -188,7 +189,6 @@ impl Billing {
             client
                 .set_subscription_payment_method(&seen.subscription.id, &newest.id, &key)
                 .await?;
-            at.has_changed = true;
         }
         Ok(true)
     }
@@ -200,6 +200,10 @@ impl Billing {
             let key = format!("mailgate-pay-{}-{}", invoice.id, Uuid::new_v4());
             self.permit(at.author).await?;
             let paid = client.pay_invoice(&invoice.id, &key).await;
+            at.has_changed |= match &paid {
+                Ok(paid) => !paid.is_open(),
+                Err(error) => !error.is_definite(),
+            };
             if let Err(PayprovError::Refused { status: 400, .. }) = paid
                 && !client.invoice(&invoice.id).await?.is_open()
             {
@@ -210,7 +214,6 @@ impl Billing {
             if paid.is_open() {
                 return Err(BillingError::Declined(String::new()));
             }
-            at.has_changed = true;
             tracing::info!(
                 subscription_id = subscription,
                 invoice_id = invoice.id,
@@ -249,13 +252,16 @@ impl Billing {
                 &key,
             )
             .await;
+        at.has_changed |= match &created {
+            Ok(created) => created.status != "incomplete",
+            Err(error) => !error.is_definite(),
+        };
         if let Err(error) = &created
             && error.is_definite()
         {
             self.refused(subscriber, renewal.number).await;
         }
         let created = created.map_err(declined)?;
-        at.has_changed = true;
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
         let is_there = {
             let mut connection = self.pool.acquire().await?;

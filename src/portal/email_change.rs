@@ -11,7 +11,7 @@ use super::frame::Frame;
 use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
-use super::settings_secret::{Following, renew_by_link};
+use super::settings_secret::{Following, not_renewed, renewed_by_link};
 use crate::accounts::Decision;
 
 /// The page, before and after the button.
@@ -69,17 +69,16 @@ pub(super) async fn follow(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Path(token): Path<String>,
-    following: Result<Sent<Following>, PortalProblem>,
+    following: Option<Sent<Following>>,
 ) -> Result<Response, PortalProblem> {
-    let accounts = &state.accounts;
-    let decision = accounts.follow_email_link(&token, visitor.address).await?;
-    let decision = decision.ok_or_else(spent)?;
-    state.billing.wake();
     let Sent(following) = following.unwrap_or_default();
-    if let Decision::Restore(change) = &decision
-        && let Some(renewal) = following.renewal(None)
-    {
-        return renew_by_link(&state, change.subscriber, renewal, visitor.address).await;
+    let accounts = &state.accounts;
+    let followed = accounts.follow_email_link(token, visitor.address, following.renewal());
+    let followed = followed.await.map_err(|error| not_renewed(&error))?;
+    let (decision, secret) = followed.ok_or_else(spent)?;
+    state.billing.wake();
+    if let (Decision::Restore(change), Some(secret)) = (&decision, &secret) {
+        return Ok(renewed_by_link(&state, secret, Some(&change.former_email)));
     }
     Ok(page(
         StatusCode::OK,

@@ -1,7 +1,8 @@
 //! Forms and queries as browsers send them, and what their fields may hold.
 
-use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{Form, FromRequest, FromRequestParts, OptionalFromRequest, Query, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -26,6 +27,22 @@ impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {
                 StatusCode::PAYLOAD_TOO_LARGE => PortalProblem::too_large(),
                 _ => PortalProblem::unreadable(),
             })
+    }
+}
+
+/// A program may send no form where all of its fields may be left out.
+impl<T: DeserializeOwned> OptionalFromRequest<PortalState> for Sent<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request(
+        request: Request,
+        state: &PortalState,
+    ) -> Result<Option<Self>, PortalProblem> {
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(None);
+        }
+        let sent = <Self as FromRequest<PortalState>>::from_request(request, state).await;
+        sent.map(Some)
     }
 }
 

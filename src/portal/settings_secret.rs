@@ -1,6 +1,5 @@
 //! The API secret: shown and renewed only to who shows it again, or has just come by a link.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use askama::Template;
@@ -21,9 +20,11 @@ use super::words::{Moment, number};
 use crate::accounts::{
     self, Accounts, LISTED, Minted, RenewError, RestoredEmail, ShowError, Visitor,
 };
-use mailgate_types::audit::{Author, Credential};
-use mailgate_types::ids::{PortalSessionId, SubscriberId};
+use mailgate_types::secrets::ApiSecret;
 use mailgate_types::sign_in::SignedInBy;
+
+/// The title of the page with a new one.
+const NEW_SECRET: &str = "Your new API secret";
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -63,6 +64,8 @@ pub(super) struct Renewal {
 struct SecretPage<'a> {
     frame: Frame,
     is_new: bool,
+    /// The address that was taken back with it.
+    restored: Option<&'a str>,
     api_secret: &'a str,
 }
 
@@ -151,6 +154,7 @@ pub(super) async fn reveal(
     let body = SecretPage {
         frame,
         is_new: false,
+        restored: None,
         api_secret: secret.expose_secret(),
     };
     Ok(page(StatusCode::OK, &body))
@@ -203,13 +207,28 @@ pub(super) async fn renew(
         },
         is_by_mail: session.open.by == SignedInBy::Link && !session.open.needs_secret,
     };
-    let title = "Your new API secret";
-    let frame = Frame::load(&state, &session.subscriber, Section::Settings, title, None).await;
-    renewed(&state, session.id(), renewal, session.author(), frame).await
+    let restored = match &renewal.restores {
+        RestoredEmail::Only(email) => Some(email.clone()),
+        _ => None,
+    };
+    let renewed = (state.accounts).renew_api_secret(session.id(), renewal, session.author());
+    let secret = match renewed.await {
+        Ok((secret, _)) => secret,
+        Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
+        Err(error) => return Err(not_renewed(&error)),
+    };
+    let section = Section::Settings;
+    let frame = Frame::load(&state, &session.subscriber, section, NEW_SECRET, None).await;
+    let body = SecretPage {
+        frame,
+        is_new: true,
+        restored: restored.as_deref(),
+        api_secret: secret.expose(),
+    };
+    Ok(page(StatusCode::OK, &body))
 }
 
-/// Whether a link is followed to renew the API secret. Nobody comes in between then: each renewal ends all links and
-/// sessions, and who has the secret could renew it as soon as the audit trail tells of a sign-in.
+/// Whether a link is followed to renew the API secret as well.
 #[derive(Default, Deserialize)]
 pub(super) struct Following {
     /// `renew`: the API secret is renewed too.
@@ -221,56 +240,40 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// The renewal that it asks for, of who reads the account's mail.
-    pub(super) fn renewal(&self, kept: Option<PortalSessionId>) -> Option<accounts::Renewal> {
+    /// The renewal that it asks for.
+    pub(super) fn renewal(&self) -> Option<accounts::Renewal> {
         (self.then == "renew").then(|| accounts::Renewal {
-            kept,
             revokes: self.revoke == "all",
-            is_by_mail: true,
             ..accounts::Renewal::default()
         })
     }
 }
 
-/// Renews it by a link that was mailed to the account's address.
-pub(super) async fn renew_by_link(
+/// Shows the secret that was renewed by a link; `restored` is the address that was taken back.
+pub(super) fn renewed_by_link(
     state: &PortalState,
-    subscriber: SubscriberId,
-    renewal: accounts::Renewal,
-    address: IpAddr,
-) -> Result<Response, PortalProblem> {
-    let author = Author::subscriber(address, subscriber, Credential::Link);
-    let frame = Frame::outside(state, "Your new API secret");
-    renewed(state, subscriber, renewal, author, frame).await
-}
-
-async fn renewed(
-    state: &PortalState,
-    subscriber: SubscriberId,
-    renewal: accounts::Renewal,
-    author: Author,
-    frame: Frame,
-) -> Result<Response, PortalProblem> {
-    let renewed = state
-        .accounts
-        .renew_api_secret(subscriber, renewal, author)
-        .await;
-    let secret = match renewed {
-        Ok((secret, _)) => secret,
-        Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
-        Err(RenewError::UnderWay) => return Err(PortalProblem::too_many(Duration::from_secs(1))),
-        Err(RenewError::TooOften) => return Err(too_often()),
-        Err(RenewError::EmailMoved) => return Err(email_moved()),
-        Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
-        Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),
-        Err(error) => return Err(PortalProblem::internal(&error)),
-    };
+    secret: &ApiSecret,
+    restored: Option<&str>,
+) -> Response {
     let body = SecretPage {
-        frame,
+        frame: Frame::outside(state, NEW_SECRET),
         is_new: true,
+        restored,
         api_secret: secret.expose(),
     };
-    Ok(page(StatusCode::OK, &body))
+    page(StatusCode::OK, &body)
+}
+
+/// Why nothing was renewed.
+pub(super) fn not_renewed(error: &RenewError) -> PortalProblem {
+    match error {
+        RenewError::UnderWay => PortalProblem::too_many(Duration::from_secs(1)),
+        RenewError::TooOften => too_often(),
+        RenewError::EmailMoved => email_moved(),
+        RenewError::Gone => PortalProblem::signed_out(),
+        RenewError::Database(error) => PortalProblem::database(error),
+        error => PortalProblem::internal(error),
+    }
 }
 
 fn email_moved() -> PortalProblem {
@@ -278,7 +281,7 @@ fn email_moved() -> PortalProblem {
         StatusCode::CONFLICT,
         "email_moved",
         "The address can't be taken back",
-        "Nothing was changed. Its time is over, or another address would come back now. Look again, and decide anew.",
+        "Nothing was changed. The 72 hours are over, or a different address would be restored now. Check the page again.",
     )
     .leading("Renew the API secret", "/portal/settings/api-secret/renew")
 }

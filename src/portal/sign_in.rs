@@ -134,6 +134,8 @@ pub(super) fn failed(error: &SignInError) -> PortalProblem {
         )
         .leading("Sign in again", "/portal/sign-in"),
         SignInError::Database(error) => PortalProblem::database(error),
-        error @ SignInError::NoRandomness(_) => PortalProblem::internal(error),
+        error @ (SignInError::NoRandomness(_) | SignInError::Renew(_)) => {
+            PortalProblem::internal(error)
+        }
     }
 }

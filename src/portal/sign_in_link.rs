@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use super::PortalState;
 use super::fields::Sent;
@@ -11,19 +11,18 @@ use super::frame::Frame;
 use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, signed_in};
-use super::settings_secret::{Following, renew_by_link};
+use super::settings_secret::{Following, not_renewed, renewed_by_link};
 use super::sign_in::failed;
 use crate::accounts::SignInError;
 use mailgate_types::secrets::LinkToken;
-use mailgate_types::sign_in::SignedInBy;
 
 /// The page.
 #[derive(Template)]
 #[template(path = "portal/sign_in_link.html")]
 struct LinkPage {
     frame: Frame,
-    /// Whether its holder reads the account's mail.
-    is_mailed: bool,
+    /// Whether it can renew the API secret too.
+    renews: bool,
 }
 
 fn read(token: &str) -> Result<LinkToken, PortalProblem> {
@@ -36,11 +35,10 @@ pub(super) async fn show(
     Path(token): Path<String>,
 ) -> Result<Response, PortalProblem> {
     let token = read(&token)?;
-    let kind = state.accounts.open_portal_link_kind(&token).await?;
-    let kind = kind.ok_or_else(|| failed(&SignInError::Spent))?;
+    let renews = state.accounts.portal_link_renews(&token).await?;
     let body = LinkPage {
         frame: Frame::outside(&state, "Sign in"),
-        is_mailed: kind == SignedInBy::Link,
+        renews: renews.ok_or_else(|| failed(&SignInError::Spent))?,
     };
     Ok(page(StatusCode::OK, &body))
 }
@@ -50,19 +48,21 @@ pub(super) async fn sign_in(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Path(token): Path<String>,
-    following: Result<Sent<Following>, PortalProblem>,
+    following: Option<Sent<Following>>,
 ) -> Result<Response, PortalProblem> {
     let token = read(&token)?;
-    let session = state.accounts.sign_in_by_link(&token, &visitor).await;
-    let session = session.map_err(|error| failed(&error))?;
     let Sent(following) = following.unwrap_or_default();
-    let Some(renewal) = following.renewal(Some(session.session)) else {
-        return Ok(signed_in(&state, &session.token, see("/portal")));
+    let renewal = following.renewal();
+    let asks = renewal.is_some();
+    let signed = state.accounts.sign_in_by_link(token, visitor, renewal);
+    let signed = signed.await.map_err(|error| match error {
+        SignInError::Renew(error) => not_renewed(&error),
+        error => failed(&error),
+    })?;
+    let answer = match &signed.api_secret {
+        Some(secret) => renewed_by_link(&state, secret, None),
+        None if asks => see("/portal/settings/api-secret/renew"),
+        None => see("/portal"),
     };
-    if session.by != SignedInBy::Link || session.needs_secret {
-        let path = "/portal/settings/api-secret/renew";
-        return Ok(signed_in(&state, &session.token, see(path)));
-    }
-    let renewed = renew_by_link(&state, session.subscriber, renewal, visitor.address).await;
-    Ok(signed_in(&state, &session.token, renewed.into_response()))
+    Ok(signed_in(&state, &signed.token, answer))
 }

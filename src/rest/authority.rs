@@ -274,13 +274,18 @@ fn count_call(parts: &Parts, state: &AppState, by: CalledBy) -> Result<(), Probl
         // A request is counted once.
         let _ = slot.set(decision);
     }
-    let detail = match (decision.retry_after, decision.is_of_all) {
-        (None, _) => return Ok(()),
-        (Some(_), false) => "Too many requests with this key; slow down.",
-        (Some(_), true) => "Too many requests with all of your keys together; slow down.",
-    };
-    let status = StatusCode::TOO_MANY_REQUESTS;
-    Err(Problem::new(status, "rate_limited", detail))
+    if decision.retry_after.is_none() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rate_limited",
+        if decision.is_of_all {
+            "Too many requests with all of your keys together; slow down."
+        } else {
+            "Too many requests with this key; slow down."
+        },
+    ))
 }
 
 /// Who is calling.

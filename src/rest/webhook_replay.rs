@@ -142,7 +142,7 @@ fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option
     responses(
         (status = 202, body = ReplayResult),
         (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
-        (status = 409, description = "`webhook_inactive`: the configuration is inactive; `replay_under_way`: another replay of the app or of another of your apps is being queued, or as many by this process as it queues at a time; `too_many_waiting`: 10,000 deliveries wait for it"),
+        (status = 409, description = "`webhook_inactive`: the configuration is inactive; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries wait for it"),
     )
 )]
 pub(super) async fn replay(
@@ -169,7 +169,7 @@ pub(super) async fn replay(
     request_body = ReplayRequest,
     responses(
         (status = 202, body = ReplayResult),
-        (status = 409, description = "`webhook_inactive`: the app has no webhook_url; `replay_under_way`: another replay of the app or of another of your apps is being queued, or as many by this process as it queues at a time; `too_many_waiting`: 10,000 deliveries wait for it"),
+        (status = 409, description = "`webhook_inactive`: the app has no webhook_url; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries wait for it"),
     )
 )]
 pub(super) async fn replay_of_app(

@@ -49,20 +49,22 @@ fn kind(text: &str) -> Result<SignedInBy, sqlx::Error> {
     kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// How a link came to its holder; `None` where it was used, has expired, or never was.
-pub async fn open_kind(
+/// Whom a link would sign in, and how it came to its holder; `None` where it was used, has expired, or never was.
+pub async fn find_open(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
     now: DateTime<Utc>,
-) -> Result<Option<SignedInBy>, sqlx::Error> {
-    let text = sqlx::query_scalar!(
-        "SELECT kind FROM portal_links WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL",
+) -> Result<Option<(SubscriberId, SignedInBy)>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT subscriber_id, kind FROM portal_links
+         WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL",
         digests,
         now,
     )
     .fetch_optional(connection)
     .await?;
-    text.map(|text| kind(&text)).transpose()
+    row.map(|row| Ok((SubscriberId(row.subscriber_id), kind(&row.kind)?)))
+        .transpose()
 }
 
 /// Whom a link signs in, or did.

@@ -10,16 +10,17 @@ mod under_way;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 
-/// Waits until so many requests of the test's database wait for a lock, beside what the gateway's own work waits for.
-async fn until_waiting(gateway: &Gateway, expected: i64) {
-    patience::until("a wait", async || waiting(gateway).await >= expected).await;
+/// Waits until so many statements with these words wait for a lock.
+async fn until_waiting(gateway: &Gateway, words: &str, expected: i64) {
+    patience::until("a wait", async || waiting(gateway, words).await >= expected).await;
 }
 
-/// Requests of the test's database that wait for a lock.
-async fn waiting(gateway: &Gateway) -> i64 {
+/// Statements of the test's database with these words that wait for a lock.
+async fn waiting(gateway: &Gateway, words: &str) -> i64 {
     let waiting = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'
+                         AND strpos(query, $1) > 0";
     let mut database = gateway.database().await;
-    let waiting = sqlx::query_scalar(waiting).fetch_one(&mut database);
-    waiting.await.unwrap()
+    let waiting = sqlx::query_scalar(waiting).bind(words);
+    waiting.fetch_one(&mut database).await.unwrap()
 }

@@ -53,9 +53,9 @@ pub enum Notice {
         /// The recipient: the account's address at the renewal, or one that it had shortly before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
-        /// Whether that is one it had before: no link that signs in is mailed there.
+        /// What links are mailed there.
         #[serde(default)]
-        is_former: bool,
+        reader: RenewalReader,
     },
     /// The account's address is to change, or has.
     EmailChange {
@@ -72,6 +72,19 @@ pub enum Notice {
         /// The client's address.
         address: Option<IpAddr>,
     },
+}
+
+/// Who is told of a renewed API secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RenewalReader {
+    /// Who reads the account's address: a link that is mailed there renews the secret too.
+    #[default]
+    Established,
+    /// Who reads an address that it has had for a short time: by a link the secret isn't renewed.
+    New,
+    /// Who reads the one before that: it can be taken back.
+    Former,
 }
 
 impl Notice {
@@ -150,7 +163,7 @@ mod tests {
                 at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
                 address: Some(IpAddr::from([203, 0, 113, 7])),
                 to: None,
-                is_former: true,
+                reader: RenewalReader::Former,
             },
             Notice::EmailChange {
                 step: EmailChangeStep::Changed,

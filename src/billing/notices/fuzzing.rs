@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::text::write;
 use mailgate_types::email_change::EmailChangeStep;
 use mailgate_types::fuzzing::{Input, is_printable};
-use mailgate_types::notice::{AmountDue, Notice};
+use mailgate_types::notice::{AmountDue, Notice, RenewalReader};
 
 /// Any amount, date, address and name of an account: no line of a stranger's, no markup.
 pub(crate) fn notice_texts(data: &[u8]) {
@@ -43,7 +43,7 @@ pub(crate) fn notice_texts(data: &[u8]) {
             at: moment,
             address: None,
             to: None,
-            is_former: false,
+            reader: RenewalReader::Established,
         },
         Notice::EmailChange {
             step: EmailChangeStep::Changed,

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use url::{Host, Url};
 
 use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep, UNDONE_WITHIN};
-use mailgate_types::notice::{AmountDue, Notice};
+use mailgate_types::notice::{AmountDue, Notice, RenewalReader};
 use mailgate_types::plain_name::plain_name;
 
 /// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
@@ -59,11 +59,10 @@ pub(super) fn write(notice: &Notice, label: &str, page: Option<&str>) -> Words {
         Notice::ApiSecretRenewed {
             at,
             address,
-            is_former,
+            reader,
             ..
         } => {
-            let sign_in = web_link(page).filter(|_| !is_former);
-            return api_secret_renewed(&label, (*at, *address), *is_former, sign_in).written();
+            return api_secret_renewed(&label, (*at, *address), *reader, web_link(page)).written();
         }
         Notice::EmailChange {
             step,
@@ -175,7 +174,7 @@ fn email_change(
     let confirmed_within = within(CONFIRMED_WITHIN);
     let (at, by, email) = (moment(at), by(address), shown(email));
     let not_you = "If it wasn't you, somebody else has access to your account";
-    let then = "renew the API secret, and end everything that was created with it";
+    let then = "renew the API secret and end everything that was created with it";
     let (subject, paragraphs, words) = match step {
         // Nobody has shown to read this address: it hears nothing that somebody could have chosen.
         EmailChangeStep::Confirm => (
@@ -220,8 +219,8 @@ fn email_change(
                          got a link to undo this."
                     ),
                     (_, false) => format!(
-                        "{not_you}: {then}, which also takes this address back {undone_within}. Or ask the operator of \
-                         this service."
+                        "{not_you}: {then}; {undone_within}, that also takes this address back. Or ask the operator of this \
+                         service."
                     ),
                 },
             ],
@@ -258,23 +257,26 @@ fn email_change(
     }
 }
 
-/// `sign_in` is the page that mails a link to the recipient.
+/// `sign_in` is the portal's page that mails links.
 fn api_secret_renewed(
     label: &str,
     (at, address): (DateTime<Utc>, Option<IpAddr>),
-    is_former: bool,
+    reader: RenewalReader,
     sign_in: Option<String>,
 ) -> Draft {
     let by = by(address);
-    let then = if is_former {
-        "This address was the account's until lately: take it back by the link in the mail about that. Or ask the operator \
-         of this service."
-    } else if sign_in.is_some() {
-        "Have a link mailed to this address, and choose to sign in and renew the API secret in the same step. Or ask the \
-         operator of this service."
-    } else {
-        "Ask the operator of this service to renew it again."
+    let then = match (reader, &sign_in) {
+        (RenewalReader::Established, Some(_)) => {
+            "Have a link mailed to this address, choose to sign in and renew the API secret in the same step, and tick the \
+             box that ends all additional keys. Or ask the operator of this service."
+        }
+        (RenewalReader::Former, Some(_)) => {
+            "This address was the account's until recently: take it back by the link in the mail that said so, and renew the \
+             API secret in the same step. Or ask the operator of this service."
+        }
+        _ => "Ask the operator of this service to renew it again.",
     };
+    let sign_in = sign_in.filter(|_| reader == RenewalReader::Established);
     Draft {
         subject: format!("The API secret of \"{label}\" was renewed"),
         paragraphs: vec![
@@ -430,21 +432,32 @@ mod tests {
     #[test]
     fn a_renewal_leads_only_where_the_reader_gets_in() {
         let page = "https://portal.example/portal/sign-in";
-        for (is_former, page, words) in [
-            (false, Some(page), "Have a link mailed to this address"),
-            (true, Some(page), "take it back by the link in the mail"),
-            (false, None, "Ask the operator"),
+        for (reader, page, words) in [
+            (
+                RenewalReader::Established,
+                Some(page),
+                "Have a link mailed to this address",
+            ),
+            (RenewalReader::Established, None, "Ask the operator"),
+            (RenewalReader::New, Some(page), "Ask the operator"),
+            (
+                RenewalReader::Former,
+                Some(page),
+                "take it back by the link in the mail",
+            ),
+            (RenewalReader::Former, None, "Ask the operator"),
         ] {
             let notice = Notice::ApiSecretRenewed {
                 at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
                 address: None,
                 to: None,
-                is_former,
+                reader,
             };
             let written = write(&notice, "ACME", page);
             assert!(written.text.contains(words), "{}", written.text);
             let leads = written.text.contains("https://");
-            assert_eq!(leads, page.is_some() && !is_former, "{}", written.text);
+            let signs_in = page.is_some() && reader == RenewalReader::Established;
+            assert_eq!(leads, signs_in, "{}", written.text);
         }
     }
 

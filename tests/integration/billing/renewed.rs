@@ -66,6 +66,8 @@ async fn after_a_refusal_the_next_request_is_another_one() {
         (402, Some("payment_declined")),
         "{body}"
     );
+    let recorded = "SELECT count(*) FROM audit_entries WHERE action = 'subscription.reactivated'";
+    assert_eq!(billed.count(recorded).await, 0, "nothing was paid");
     billed.gateway.clock.advance(TimeDelta::seconds(2));
     billed.enter_card("works").await;
     let answer = billed.reactivate().await;

@@ -35,6 +35,23 @@ async fn a_sign_in_link_renews_in_the_same_step() {
     let page = visitor.get(&link).await;
     let offer = "Sign in and renew the API secret";
     assert!(page.text.contains(offer), "{}", page.text);
+    // Both or nothing: what fails leaves the link as it was.
+    let mut database = gateway.database().await;
+    sqlx::raw_sql(
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'on purpose'; END $$;
+         CREATE TRIGGER fails BEFORE INSERT ON audit_entries FOR EACH ROW
+             WHEN (NEW.action = 'api_secret.renewed') EXECUTE FUNCTION fail()",
+    )
+    .execute(&mut database)
+    .await
+    .unwrap();
+    let page = visitor.post(&link, &RENEW).await;
+    assert!(page.status >= 500, "{}", page.text);
+    assert!(page.headers.get("set-cookie").is_none());
+    sqlx::raw_sql("DROP TRIGGER fails ON audit_entries")
+        .execute(&mut database)
+        .await
+        .unwrap();
     let page = visitor.post(&link, &RENEW).await;
     shows_new_secret(&gateway, &page, &owner.secret).await;
     visitor.keep_cookie(&page);
@@ -67,6 +84,8 @@ async fn an_address_is_taken_back_and_the_secret_renewed_in_one_step() {
     let eve = Visitor::new(&gateway.daemon.base_url);
     eve.post("/portal/sign-in-mail", &[("email", EVE)]).await;
     let link = path(&mail(&gateway, EVE, "Sign in", 1).await);
+    let page = eve.get(&link).await;
+    assert!(!page.text.contains("renew"), "{}", page.text);
     assert_eq!(eve.post(&link, &RENEW).await.location(), FORM);
     assert_eq!(Caller::owner(&gateway).await.secret, stolen.secret);
 
@@ -76,6 +95,7 @@ async fn an_address_is_taken_back_and_the_secret_renewed_in_one_step() {
     assert!(page.text.contains(offer), "{}", page.text);
     let page = ada.post(&undo, &RENEW).await;
     shows_new_secret(&gateway, &page, &stolen.secret).await;
+    assert!(page.text.contains(OWNER), "{}", page.text);
     assert_eq!(change(&stolen, EVE).await.status, 401);
     let owner = Caller::owner(&gateway).await;
     assert_eq!(email(&owner).await, OWNER);

@@ -48,7 +48,7 @@ async fn thousands_of_keys_end_by_a_few_statements_whether_or_not_the_client_wai
     client
         .begin("POST", "/me/reset-api-secret?revoke=all", &fields)
         .await;
-    until_waiting(&gateway, 1).await;
+    until_waiting(&gateway, "FROM subscribers WHERE id = $1 FOR UPDATE", 1).await;
     drop(client);
     // The gateway has seen that it is gone, once it serves what came after.
     for _ in 0..10 {

@@ -1,0 +1,134 @@
+//! The links in mails about an address: what each would do, and doing it.
+
+use std::net::IpAddr;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+use tracing::Instrument as _;
+
+use super::Accounts;
+use super::audit;
+use super::email_chain::chain;
+use super::email_changes::withdraw;
+use super::renew::{RenewError, Renewal};
+use crate::storage::email_changes::{self, EmailChange};
+use crate::storage::subscribers;
+use mailgate_types::audit::{Author, Credential};
+use mailgate_types::email_change::EmailChangeLink;
+use mailgate_types::secrets::ApiSecret;
+
+/// What a link is about to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Make the new address the account's.
+    Confirm(EmailChange),
+    /// Stop a change that waits for its confirmation.
+    Stop(EmailChange),
+    /// Take the former address back.
+    Restore(EmailChange),
+}
+
+impl Accounts {
+    /// What a link would do; `None` if nothing any more.
+    pub async fn email_decision(&self, token: &str) -> Result<Option<Decision>, sqlx::Error> {
+        let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
+            return Ok(None);
+        };
+        let mut connection = self.pool.acquire().await?;
+        decide(&mut connection, link, id, self.clock.now()).await
+    }
+
+    /// Does what a link is for; `None` if nothing any more. When the former address is taken back, all sessions and
+    /// links of the portal end, and with a renewal the API secret is renewed in the same transaction. It runs to
+    /// completion even if the caller is cancelled.
+    pub async fn follow_email_link(
+        &self,
+        token: String,
+        address: IpAddr,
+        renewal: Option<Renewal>,
+    ) -> Result<Option<(Decision, Option<ApiSecret>)>, RenewError> {
+        let accounts = self.clone();
+        let following = async move { accounts.follow_within(&token, address, renewal).await };
+        let following = self.tracker.spawn(following.in_current_span()).await;
+        following.map_err(|_| RenewError::CutOff)?
+    }
+
+    async fn follow_within(
+        &self,
+        token: &str,
+        address: IpAddr,
+        renewal: Option<Renewal>,
+    ) -> Result<Option<(Decision, Option<ApiSecret>)>, RenewError> {
+        let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
+            return Ok(None);
+        };
+        let subscriber = {
+            let mut connection = self.pool.acquire().await?;
+            let change = email_changes::find(&mut connection, id).await?;
+            change.map(|change| change.subscriber)
+        };
+        let Some(subscriber) = subscriber else {
+            return Ok(None);
+        };
+        let author = Author::subscriber(address, subscriber, Credential::Link);
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(None);
+        };
+        // Not before the wait for the subscriber: another may have decided meanwhile.
+        let now = self.clock.now();
+        let Some(decision) = decide(&mut transaction, link, id, now).await? else {
+            return Ok(None);
+        };
+        match &decision {
+            Decision::Stop(_) => withdraw(&mut transaction, subscriber, now).await?,
+            Decision::Restore(change) => {
+                self.restore_email(&mut transaction, change, author, now)
+                    .await?;
+            }
+            Decision::Confirm(change) => {
+                self.has_changed(&mut transaction, change, author, now)
+                    .await?;
+            }
+        }
+        if !matches!(decision, Decision::Stop(_)) {
+            // Whoever has followed the link reads the address that is the account's now.
+            subscribers::confirm_email(&mut transaction, subscriber).await?;
+        }
+        let renewal = renewal.filter(|_| matches!(decision, Decision::Restore(_)));
+        let mut api_secret = None;
+        if let Some(renewal) = renewal {
+            let renewal = Renewal {
+                is_by_mail: true,
+                ..renewal
+            };
+            let renewed = self.replace_within(&mut transaction, subscriber, renewal, author);
+            api_secret = Some(renewed.await?.0);
+        }
+        transaction.commit().await?;
+        Ok(Some((decision, api_secret)))
+    }
+}
+
+async fn decide(
+    connection: &mut PgConnection,
+    link: EmailChangeLink,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Option<Decision>, sqlx::Error> {
+    let Some(change) = email_changes::find(connection, id).await? else {
+        return Ok(None);
+    };
+    Ok(match link {
+        EmailChangeLink::Confirm if change.is_pending(now) => Some(Decision::Confirm(change)),
+        EmailChangeLink::Undo if change.is_pending(now) => Some(Decision::Stop(change)),
+        EmailChangeLink::Undo => {
+            let chain = chain(connection, change.subscriber, now).await?;
+            let begun = chain.map(|chain| chain.begun);
+            begun.filter(|begun| begun.id == id).map(Decision::Restore)
+        }
+        EmailChangeLink::Confirm => None,
+    })
+}
