@@ -93,8 +93,8 @@ pub struct Accounts {
     /// Apps that one subscriber may have.
     most_apps: i64,
     request_places: RequestPlaces,
-    /// Renewals under way that end what was created: one of each subscriber.
-    revoking: SharedPlaces<SubscriberId>,
+    /// Renewals under way that go on without their clients, by subscriber.
+    renewing: SharedPlaces<SubscriberId>,
     key_uses: Arc<KeyUses>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
@@ -154,7 +154,7 @@ impl Accounts {
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
             held_back: Arc::default(),
             most_apps: limits.apps_per_subscriber.into(),
-            revoking: SharedPlaces::unshared(1),
+            renewing: SharedPlaces::unshared(1),
             request_places: RequestPlaces::new(pool.options().get_max_connections()),
             pool,
             seal_keys,

@@ -5,17 +5,17 @@ use std::net::IpAddr;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
-use tracing::Instrument as _;
 
 use super::Accounts;
 use super::audit;
 use super::email_chain::chain;
 use super::email_changes::withdraw;
-use super::renew::{RenewError, Renewal};
+use super::renew::{MOST_UNCUT, RenewError, Renewal};
 use crate::storage::email_changes::{self, EmailChange};
 use crate::storage::subscribers;
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::email_change::EmailChangeLink;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::secrets::ApiSecret;
 
 /// What a link is about to do.
@@ -41,20 +41,8 @@ impl Accounts {
 
     /// Does what a link is for; `None` if nothing any more. When the former address is taken back, all sessions and
     /// links of the portal end, and with a renewal the API secret is renewed in the same transaction. It runs to
-    /// completion even if the caller is cancelled.
+    /// completion then, even if the caller is cancelled.
     pub async fn follow_email_link(
-        &self,
-        token: String,
-        address: IpAddr,
-        renewal: Option<Renewal>,
-    ) -> Result<Option<(Decision, Option<ApiSecret>)>, RenewError> {
-        let accounts = self.clone();
-        let following = async move { accounts.follow_within(&token, address, renewal).await };
-        let following = self.tracker.spawn(following.in_current_span()).await;
-        following.map_err(|_| RenewError::CutOff)?
-    }
-
-    async fn follow_within(
         &self,
         token: &str,
         address: IpAddr,
@@ -63,14 +51,29 @@ impl Accounts {
         let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
             return Ok(None);
         };
-        let subscriber = {
+        let change = {
             let mut connection = self.pool.acquire().await?;
-            let change = email_changes::find(&mut connection, id).await?;
-            change.map(|change| change.subscriber)
+            email_changes::find(&mut connection, id).await?
         };
-        let Some(subscriber) = subscriber else {
+        let Some(EmailChange { subscriber, .. }) = change else {
             return Ok(None);
         };
+        let link = (link, id);
+        if renewal.is_none() {
+            return self.follow_of(subscriber, link, address, None).await;
+        }
+        let accounts = self.clone();
+        let following = async move { accounts.follow_of(subscriber, link, address, renewal).await };
+        self.uncut(subscriber, MOST_UNCUT, following).await
+    }
+
+    async fn follow_of(
+        &self,
+        subscriber: SubscriberId,
+        (link, id): (EmailChangeLink, Uuid),
+        address: IpAddr,
+        renewal: Option<Renewal>,
+    ) -> Result<Option<(Decision, Option<ApiSecret>)>, RenewError> {
         let author = Author::subscriber(address, subscriber, Credential::Link);
         let now = self.clock.now();
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;

@@ -4,13 +4,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
 use super::Accounts;
 use super::audit;
 use super::email_chain::chain;
 use super::portal_sessions::{SignInError, Visitor};
-use super::renew::{RenewError, Renewal};
+use super::renew::{MOST_UNCUT, Renewal};
 use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{email_changes, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
@@ -130,28 +129,32 @@ impl Accounts {
         visitor: Visitor,
         renewal: Option<Renewal>,
     ) -> Result<SignedIn, SignInError> {
-        if renewal.is_none() {
-            return self.sign_in_within(&token, &visitor, None).await;
-        }
-        let accounts = self.clone();
-        let signing_in = async move { accounts.sign_in_within(&token, &visitor, renewal).await };
-        let signing_in = self.tracker.spawn(signing_in.in_current_span()).await;
-        signing_in.map_err(|_| RenewError::CutOff)?
-    }
-
-    async fn sign_in_within(
-        &self,
-        token: &LinkToken,
-        visitor: &Visitor,
-        renewal: Option<Renewal>,
-    ) -> Result<SignedIn, SignInError> {
-        let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
         let holder = {
             let mut connection = self.pool.acquire().await?;
             portal_links::holder(&mut connection, &digests).await?
         };
         let holder = holder.ok_or(SignInError::Spent)?;
+        if renewal.is_none() {
+            return self.sign_in_holder(holder, &digests, &visitor, None).await;
+        }
+        let accounts = self.clone();
+        let signing_in = async move {
+            accounts
+                .sign_in_holder(holder, &digests, &visitor, renewal)
+                .await
+        };
+        self.uncut(holder, MOST_UNCUT, signing_in).await
+    }
+
+    async fn sign_in_holder(
+        &self,
+        holder: SubscriberId,
+        digests: &[Vec<u8>],
+        visitor: &Visitor,
+        renewal: Option<Renewal>,
+    ) -> Result<SignedIn, SignInError> {
+        let now = self.clock.now();
         let author = Author::subscriber(visitor.address, holder, Credential::Link);
         let mut transaction = if renewal.is_some() {
             let begun = audit::begin_alone(&self.pool, author, holder, now).await?;
@@ -161,7 +164,7 @@ impl Accounts {
         };
         // The subscriber first (see `storage`): changes of its address lock it, and then its links.
         subscribers::lock_fields(&mut transaction, holder).await?;
-        let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
+        let consumed = portal_links::consume(&mut transaction, digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
         let mut needs_secret = false;
         if by == SignedInBy::Link {

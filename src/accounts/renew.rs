@@ -117,6 +117,9 @@ impl Renewal {
     }
 }
 
+/// Renewals of a subscriber that go on without their clients, of which all but one are by who reads its mail.
+pub(super) const MOST_UNCUT: usize = 3;
+
 /// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: who renewed without end a secret that was
 /// stolen would keep its owner out.
 const MOST: i64 = 60;
@@ -141,14 +144,27 @@ impl Accounts {
             return self.replace_api_secret(subscriber, renewal, author).await;
         }
         let accounts = self.clone();
-        // It goes on without its client, and so without the place of its request.
-        let alone = self.revoking.join(subscriber, 1);
-        let alone = alone.ok_or(RenewError::UnderWay)?;
         let renewing = async move {
-            let _alone = alone;
             accounts
                 .replace_api_secret(subscriber, renewal, author)
                 .await
+        };
+        self.uncut(subscriber, 1, renewing).await
+    }
+
+    /// Runs a renewal to completion even if the caller is cancelled, unless `most` of the subscriber's are under way: it
+    /// goes on without its client, and so without the place of its request.
+    pub(super) async fn uncut<T: Send + 'static, E: From<RenewError> + Send + 'static>(
+        &self,
+        subscriber: SubscriberId,
+        most: usize,
+        renewing: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        let place = self.renewing.join(subscriber, most);
+        let place = place.ok_or(RenewError::UnderWay)?;
+        let renewing = async move {
+            let _place = place;
+            renewing.await
         };
         let renewing = self.tracker.spawn(renewing.in_current_span()).await;
         renewing.map_err(|_| RenewError::CutOff)?

@@ -73,7 +73,7 @@ pub(super) async fn follow(
 ) -> Result<Response, PortalProblem> {
     let Sent(following) = following.unwrap_or_default();
     let accounts = &state.accounts;
-    let followed = accounts.follow_email_link(token, visitor.address, following.renewal());
+    let followed = accounts.follow_email_link(&token, visitor.address, following.renewal());
     let followed = followed.await.map_err(|error| not_renewed(&error))?;
     let (decision, secret) = followed.ok_or_else(spent)?;
     state.billing.wake();
