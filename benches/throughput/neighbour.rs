@@ -48,7 +48,7 @@ impl Display for Beside {
         formatter.pad(match self {
             Self::Nobody => "nobody beside it",
             Self::Holder => "one that holds memory",
-            Self::Flooder => "one that retries at once, with 72 requests of 20 MiB",
+            Self::Flooder => "one that retries immediately: 72 requests of 20 MiB",
             Self::Elsewhere => "the same at another gateway of this machine",
         })
     }

@@ -100,16 +100,14 @@ impl Accounts {
             // Whoever has followed the link reads the address that is the account's now.
             subscribers::confirm_email(&mut transaction, subscriber).await?;
         }
-        let renewal = renewal.filter(|_| matches!(decision, Decision::Restore(_)));
-        let mut api_secret = None;
-        if let Some(renewal) = renewal {
-            let renewal = Renewal {
-                is_by_mail: true,
-                ..renewal
-            };
-            let renewed = self.replace_within(&mut transaction, subscriber, renewal, author);
-            api_secret = Some(renewed.await?.0);
-        }
+        let api_secret = match renewal {
+            Some(renewal) if matches!(decision, Decision::Restore(_)) => {
+                let renewed =
+                    self.renew_by_mail(&mut transaction, subscriber, renewal, None, author);
+                Some(renewed.await?)
+            }
+            _ => None,
+        };
         transaction.commit().await?;
         Ok(Some((decision, api_secret)))
     }

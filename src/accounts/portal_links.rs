@@ -176,17 +176,15 @@ impl Accounts {
             .open_session(&mut transaction, subscriber, (by, needs_secret), visitor)
             .await?;
         transaction.record(entry).await?;
-        let renewal = renewal.filter(|_| by == SignedInBy::Link && !needs_secret);
-        let mut api_secret = None;
-        if let Some(renewal) = renewal {
-            let renewal = Renewal {
-                kept: Some(session),
-                is_by_mail: true,
-                ..renewal
-            };
-            let renewed = self.replace_within(&mut transaction, subscriber, renewal, author);
-            api_secret = Some(renewed.await?.0);
-        }
+        let api_secret = match renewal {
+            Some(renewal) if by == SignedInBy::Link && !needs_secret => {
+                let kept = Some(session);
+                let renewed =
+                    self.renew_by_mail(&mut transaction, subscriber, renewal, kept, author);
+                Some(renewed.await?)
+            }
+            _ => None,
+        };
         transaction.commit().await?;
         Ok(SignedIn { token, api_secret })
     }

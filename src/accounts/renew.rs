@@ -170,6 +170,25 @@ impl Accounts {
         renewing.map_err(|_| RenewError::CutOff)?
     }
 
+    /// A renewal by who reads the account's mail, within the transaction of what else its link is for; `kept` is the
+    /// portal session that stays.
+    pub(super) async fn renew_by_mail(
+        &self,
+        transaction: &mut AuditedTransaction,
+        subscriber: SubscriberId,
+        renewal: Renewal,
+        kept: Option<PortalSessionId>,
+        author: Author,
+    ) -> Result<ApiSecret, RenewError> {
+        let renewal = Renewal {
+            kept,
+            is_by_mail: true,
+            ..renewal
+        };
+        let renewed = self.replace_within(transaction, subscriber, renewal, author);
+        renewed.await.map(|(secret, _)| secret)
+    }
+
     async fn replace_api_secret(
         &self,
         subscriber: SubscriberId,
@@ -186,7 +205,7 @@ impl Accounts {
     }
 
     /// The renewal, within a transaction that has the subscriber to itself.
-    pub(super) async fn replace_within(
+    async fn replace_within(
         &self,
         transaction: &mut AuditedTransaction,
         subscriber: SubscriberId,

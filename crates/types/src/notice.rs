@@ -74,7 +74,7 @@ pub enum Notice {
     },
 }
 
-/// Who is told of a renewed API secret.
+/// The recipient of a notice about a renewed API secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RenewalReader {

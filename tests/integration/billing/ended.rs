@@ -42,6 +42,16 @@ impl Billed {
     }
 }
 
+/// With an invoice that couldn't be paid.
+async fn past_due() -> (PayprovProxy, Billed) {
+    let (proxy, billed) = Billed::behind_proxy().await;
+    billed.enter_card("works").await;
+    assert_eq!(billed.reactivate().await.0, 200);
+    billed.act(Action::PaymentFails).await;
+    billed.comes_to("past_due").await;
+    (proxy, billed)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_isnt_cancelled_any_more() {
     let (proxy, billed) = Billed::behind_proxy().await;
@@ -57,11 +67,7 @@ async fn a_subscription_isnt_cancelled_any_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_an_invoice_nor_a_new_subscription_is_paid_any_more() {
-    let (proxy, billed) = Billed::behind_proxy().await;
-    billed.enter_card("works").await;
-    assert_eq!(billed.reactivate().await.0, 200);
-    billed.act(Action::PaymentFails).await;
-    billed.comes_to("past_due").await;
+    let (proxy, billed) = past_due().await;
     billed.renewed_during(&proxy, "/payprov/reactivate").await;
     assert_eq!(billed.subscriptions().await[0]["status"], "past_due");
     billed.stop().await;
@@ -77,11 +83,7 @@ async fn neither_an_invoice_nor_a_new_subscription_is_paid_any_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_paid_before_stands_in_the_trail() {
-    let (proxy, billed) = Billed::behind_proxy().await;
-    billed.enter_card("works").await;
-    assert_eq!(billed.reactivate().await.0, 200);
-    billed.act(Action::PaymentFails).await;
-    billed.comes_to("past_due").await;
+    let (proxy, billed) = past_due().await;
     billed.act(Action::PaymentFails).await;
     billed.quiet().await;
     let reactivations =
