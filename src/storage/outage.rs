@@ -11,18 +11,23 @@ impl Outage for sqlx::Error {
     fn is_outage(&self) -> bool {
         match self {
             Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => true,
-            // Connection exceptions (class 08), a server that is shutting down, has crashed or is starting up, one that
-            // has no connection left, and a standby or another read-only database.
-            Self::Database(error) => error.code().is_some_and(|code| {
-                code.starts_with("08")
-                    || matches!(
-                        code.as_ref(),
-                        "57P01" | "57P02" | "57P03" | "53300" | "25006"
-                    )
-            }),
+            Self::Database(error) => error.code().is_some_and(|code| is_of_outage(&code)),
             _ => false,
         }
     }
+}
+
+/// Whether a SQLSTATE says that the database as a whole can't be used: connection exceptions (class 08); a role that may
+/// not sign in, such as after its password was changed (class 28); a database that isn't there (`3D000`); a server that
+/// is shutting down, has crashed or is starting up, one that has no connection left for this role, and a standby or
+/// another read-only database.
+fn is_of_outage(code: &str) -> bool {
+    let class = code.get(..2);
+    matches!(class, Some("08" | "28"))
+        || matches!(
+            code,
+            "3D000" | "57P01" | "57P02" | "57P03" | "57P04" | "53300" | "25006"
+        )
 }
 
 /// Logs a failed database operation: `trouble!(warn, error, log_id = %id, "what failed")`. During an outage the line
@@ -56,6 +61,21 @@ mod tests {
             (sqlx::Error::Protocol("nonsense".to_owned()), false),
         ] {
             assert_eq!(error.is_outage(), is_outage, "{error}");
+        }
+        for (code, is_outage) in [
+            ("08006", true),
+            ("28P01", true),
+            ("28000", true),
+            ("53300", true),
+            ("3D000", true),
+            ("57P03", true),
+            ("57014", false),
+            ("53100", false),
+            ("23505", false),
+            ("42501", false),
+            ("", false),
+        ] {
+            assert_eq!(is_of_outage(code), is_outage, "{code}");
         }
     }
 }

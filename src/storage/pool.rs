@@ -15,6 +15,7 @@ use sqlx::{
 use super::database_url::{self, UrlError};
 use super::error_class::is_refusal;
 use super::left_backends::{Backend, LeftBackends, backend_of};
+use super::outage::Outage as _;
 use super::transaction;
 use crate::config::DatabaseSettings;
 use mailgate_types::clock::SharedClock;
@@ -124,20 +125,23 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE)
+        // Longer than anybody waits: an outage is told once, by `readiness`.
+        .acquire_slow_threshold(ACQUIRE * 2)
         .after_connect(move |connection, _| {
             let bounds = bounds.clone();
             Box::pin(async move {
-                connection.execute(AssertSqlSafe(bounds)).await?;
-                Ok(())
+                match connection.execute(AssertSqlSafe(bounds)).await {
+                    // Broken already: whoever gets it finds that out, and no line is logged for each.
+                    Err(error) if !error.is_outage() => Err(error),
+                    _ => Ok(()),
+                }
             })
         })
         .test_before_acquire(false)
         .before_acquire(|connection, meta| {
             Box::pin(async move {
-                if meta.idle_for > FRESH {
-                    connection.ping().await?;
-                }
-                Ok(true)
+                // One that has broken meanwhile is replaced, without a line for each.
+                Ok(meta.idle_for <= FRESH || connection.ping().await.is_ok())
             })
         })
         .connect_with(options.clone())

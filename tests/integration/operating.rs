@@ -10,6 +10,7 @@ mod observed_requests;
 mod observed_work;
 mod open_files;
 mod proxy_protocol;
+mod refusing_database;
 mod request_log;
 mod runbook;
 mod systemd;

@@ -28,7 +28,12 @@ fn of_request(serve: &Running, request_id: &str) -> Vec<Value> {
 }
 
 /// `POST /send`: the status and the request's id.
-async fn send(gateway: &Gateway, http: std::net::SocketAddr, key: &str, to: &str) -> (u16, String) {
+pub(super) async fn send(
+    gateway: &Gateway,
+    http: std::net::SocketAddr,
+    key: &str,
+    to: &str,
+) -> (u16, String) {
     let body = json!({
         "pk": gateway.app.pushable_key.expose(), "to": to, "subject": "Hello", "body": "It works.",
     });
