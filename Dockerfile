@@ -36,6 +36,8 @@ COPY templates templates
 COPY assets assets
 # The portal shows them with an app's own values.
 COPY examples examples
+# What the log's first line and `mailgate --version` name: --build-arg MAILGATE_COMMIT="$(git rev-parse --short=12 HEAD)"
+ARG MAILGATE_COMMIT=unknown
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
     && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --bin mailgate \
@@ -62,7 +64,7 @@ ENV MAILGATE_CONFIG=/etc/mailgate/mailgate.toml
 # Nobody's: the gateway owns no file, and writes none.
 USER 10001:10001
 # Submission with STARTTLS and with TLS, REST, metrics.
-EXPOSE 587 465 8080 9090
+EXPOSE 587 465 8080 9464
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
     CMD ["/usr/local/bin/mailgate", "healthcheck"]

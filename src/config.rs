@@ -4,6 +4,7 @@
 
 mod acme;
 mod database;
+mod fingerprint;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod layers;
@@ -30,9 +31,11 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use toml::Table;
+use url::Url;
 
 pub use acme::{AcmeChallenge, AcmeSettings, CertificateSource, ExternalAccount};
 pub use database::DatabaseSettings;
+pub use fingerprint::{Fingerprint, fingerprint};
 pub use limits::Limits;
 pub use log::{LogAddresses, LogFormat, LogSettings};
 pub use mailboxes::MailboxSettings;
@@ -49,6 +52,7 @@ pub use relay::RelaySettings;
 pub use sending::{SendingSettings, Unverifiable};
 pub use webhooks::WebhookSettings;
 
+use mailgate_server::certificate_names::CalledBy;
 use mailgate_server::shutdown::ShutdownSettings;
 use mailgate_smtp::protocol::data::BareNewline;
 use mailgate_types::plugin::{Plugin, TransportKind};
@@ -170,6 +174,34 @@ pub fn load_database(
     })
 }
 
+impl Settings {
+    /// The names that clients look for in the certificate of the settings' files: that of the SMTP listeners, and that of
+    /// HTTP where it has its TLS itself.
+    #[must_use]
+    pub fn certificate_names(&self) -> Vec<CalledBy> {
+        let called = |setting, name: &str| CalledBy {
+            setting,
+            name: name.to_owned(),
+        };
+        let mut names = vec![called("smtp.host", &self.smtp.host)];
+        if self.http_tls_listen.is_some() {
+            let url = Url::parse(&self.http_base_url).ok();
+            let host = url.as_ref().and_then(Url::host);
+            names.extend(host.map(|host| called("http.base_url", &bare(&host))));
+        }
+        names
+    }
+}
+
+/// An address without the brackets that it has in a URL.
+fn bare(host: &url::Host<&str>) -> String {
+    match host {
+        url::Host::Domain(name) => (*name).to_owned(),
+        url::Host::Ipv4(address) => address.to_string(),
+        url::Host::Ipv6(address) => address.to_string(),
+    }
+}
+
 /// Loads the address of the REST interface alone, to ask it something.
 ///
 /// # Errors
@@ -182,6 +214,15 @@ pub fn load_http_listen(
     read_layers(Table::new(), file, environment, |reader| {
         reader.required_listen_address("http.listen")
     })
+}
+
+/// Whether log lines are wanted as JSON, whatever else is wrong with the settings: that is told in the same form.
+pub fn logs_json(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+) -> bool {
+    let (settings, _) = lay_all(Table::new(), file, environment);
+    Reader::new(&settings).text("log.format") == "json"
 }
 
 fn read_seal_keys(reader: &mut Reader<'_>) -> Option<SealKeys> {
@@ -204,6 +245,22 @@ fn read_layers<T>(
     environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
     read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
 ) -> Result<T, ConfigError> {
+    let (settings, mut problems) = lay_all(preset, file, environment);
+    let mut reader = Reader::new(&settings);
+    let settings = read(&mut reader);
+    problems.extend(reader.into_problems());
+    match settings {
+        Some(settings) if problems.is_empty() => Ok(settings),
+        _ => Err(ConfigError(problems)),
+    }
+}
+
+/// All layers on each other, and what is wrong with them.
+fn lay_all(
+    preset: Table,
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+) -> (Table, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut settings = parse("config/default.toml", DEFAULTS, &mut problems);
     layers::lay(&mut settings, preset, "preset", &mut problems);
@@ -222,13 +279,7 @@ fn read_layers<T>(
     }
     let environment = environment.map(|(name, text)| (name.into(), text.into()));
     layers::lay_environment(&mut settings, environment, &mut problems);
-    let mut reader = Reader::new(&settings);
-    let settings = read(&mut reader);
-    problems.extend(reader.into_problems());
-    match settings {
-        Some(settings) if problems.is_empty() => Ok(settings),
-        _ => Err(ConfigError(problems)),
-    }
+    (settings, problems)
 }
 
 fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {

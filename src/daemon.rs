@@ -6,6 +6,7 @@ pub mod health;
 mod listeners;
 mod loops;
 mod pages;
+pub mod reload;
 pub mod systemd;
 mod warnings;
 
@@ -17,7 +18,7 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use self::certificates::{CertificateFiles, Shown};
+use self::certificates::{Shown, Source};
 use self::listeners::Listeners;
 use self::loops::{
     keep_refusals, keep_sending, look_after, mailed_links, own_mail, relay, start_billing,
@@ -42,6 +43,7 @@ use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
 use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::storage::pool::{self, PoolError};
+use crate::storage::tables;
 use crate::telemetry;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError, Retention};
@@ -50,7 +52,7 @@ use mailgate_server::http::{self, HttpLimits};
 use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::{Strangers, strangers};
-use mailgate_server::tls::ServerTlsError;
+use mailgate_server::tls::{ServerCertificate, ServerTlsError};
 use mailgate_smtp::connection::ConnectionSettings;
 use mailgate_smtp::listener::{self, ConnectionLimits};
 use mailgate_smtp::protocol::session::SessionSettings;
@@ -129,6 +131,8 @@ pub struct Daemon {
     pub https_address: Option<SocketAddr>,
     /// Certificates from an ACME server.
     pub certificates: Option<Certificates>,
+    /// The certificate of the settings' files.
+    pub certificate_file: Option<Arc<ServerCertificate>>,
     /// The address for submission with STARTTLS.
     pub starttls_address: Option<SocketAddr>,
     /// The address for submission with implicit TLS.
@@ -163,7 +167,7 @@ pub async fn start_on(
     clock: SharedClock,
     shutdown: &Shutdown,
 ) -> Result<Daemon, DaemonError> {
-    let files = CertificateFiles::load(&settings.certificates)?;
+    let source = Source::load(&settings)?;
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
@@ -186,7 +190,6 @@ pub async fn start_on(
     let expiring = workers::expiring_files(&settings);
     let client_secrets = workers::ClientSecrets::new(&settings);
     let limits = Arc::new(settings.limits);
-    let source = settings.certificates;
     let retention = Retention {
         log_days: settings.log_retention_days,
         webhooks: settings.webhooks.retry.iter().sum(),
@@ -201,7 +204,7 @@ pub async fn start_on(
     );
     let accounts = accounts.sending(own_mail(relay.as_ref(), links.as_ref()));
     accounts.check_seal_keys().await?;
-    let shown = Shown::start(files, &source, &pool, &seal_keys, &clock, shutdown).await?;
+    let shown = Shown::start(source, &pool, &seal_keys, &clock, shutdown).await?;
     watch_expiries(expiring, client_secrets, shown.issued(), &clock, shutdown).await;
     let sign_in_mail = start_sign_in_mail(links, relay, &accounts, shutdown);
     let lease = begin_lease(&pool, &clock).await?;
@@ -298,6 +301,7 @@ pub async fn start_on(
         has_portal,
         https_address: served_by_tls,
         certificates: shown.issued().cloned(),
+        certificate_file: shown.file().cloned(),
         starttls_address,
         tls_address,
     })
@@ -326,7 +330,7 @@ async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPoo
     let pool = pool::connect(&settings.database).await?;
     let synchronized = pool::synchronize(&pool, clock).await;
     synchronized.map_err(PoolError::Connect)?;
-    pool::migrate(&pool).await?;
+    tables::migrate(&pool).await?;
     let left = workers::leave_sign_of_life(&pool, clock).await;
     left.map_err(PoolError::Connect)?;
     workers::ensure_partitions(&pool, clock, settings.log_retention_days).await?;

@@ -51,7 +51,8 @@ pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun};
 pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{
-    ConnectSession, CreateSessionError, CreatedSession, SessionError, SessionRequest,
+    ConnectSession, CreateSessionError, CreatedSession, LONGEST_SESSION, SessionError,
+    SessionRequest,
 };
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;

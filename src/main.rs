@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use mailgate::config::{self, ConfigError};
+use mailgate::config::{self, ConfigError, LogFormat};
 use mailgate::daemon::health::{self, HealthError};
+use mailgate::daemon::reload::Reload;
 use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 #[cfg(feature = "dev")]
@@ -17,10 +19,28 @@ use mailgate::operator::queue::QueueAction;
 use mailgate::operator::{self, OperatorError, SubscriberAction};
 use mailgate::rest::openapi_json;
 use mailgate::storage::pool::{self, PoolError};
+use mailgate::storage::tables;
 use mailgate::telemetry;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_types::database_clock::DatabaseClock;
 use toml::Table;
+
+/// The commit that this was built from, where the build was told it.
+const COMMIT: &str = match option_env!("MAILGATE_COMMIT") {
+    Some(commit) => commit,
+    None => UNKNOWN,
+};
+
+const UNKNOWN: &str = "unknown";
+
+/// What `mailgate --version` says beside the name.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    if COMMIT == UNKNOWN {
+        return version.to_owned();
+    }
+    format!("{version} ({COMMIT})")
+});
 
 /// How long the end waits for what can't be called off.
 const LEFT_OVER: Duration = Duration::from_secs(1);
@@ -30,7 +50,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Sends mail through the end users' own connected OAuth mailboxes.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = VERSION.as_str())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -137,7 +157,7 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Print the description of the REST interface (`OpenAPI` 3.1, JSON).
+    /// Print the description of the REST interface (OpenAPI 3.1, JSON).
     Openapi,
     /// Bring the database's tables up to date (serve does so too). Needs database.url.
     Migrate {
@@ -172,6 +192,10 @@ enum Failure {
     HealthConfig(ConfigError),
     #[error("{0}")]
     Ended(String),
+    #[error(
+        "a second signal ended the process with work in hand ({0} tasks): gateways look up what was being sent, and whoever has got no answer sends again"
+    )]
+    CutOff(usize),
     #[error("the runtime can't be started: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -192,13 +216,29 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // ring is the one crypto provider of the process; a second installation would find it in place.
     drop(rustls::crypto::ring::default_provider().install_default());
+    let logs_json = match &arguments.command {
+        Command::Serve { config } => config::logs_json(config.as_deref(), std::env::vars_os()),
+        _ => false,
+    };
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            for line in failure.to_string().lines() {
-                eprintln!("mailgate: {line}");
-            }
+            tell(&failure, logs_json);
             failure.exit_code()
+        }
+    }
+}
+
+/// Says why the process ends, in the form of the log where a program reads it.
+fn tell(failure: &Failure, logs_json: bool) {
+    if logs_json {
+        telemetry::start_logging(LogFormat::Json, "error", None);
+    }
+    for line in failure.to_string().lines() {
+        if logs_json {
+            tracing::error!("{line}");
+        } else {
+            eprintln!("mailgate: {line}");
         }
     }
 }
@@ -262,7 +302,11 @@ fn run(command: Command) -> Result<(), Failure> {
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
+    let in_force = config::fingerprint(file.as_deref(), std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, commit = COMMIT, "mailgate starts");
+    let reload = Reload::new(file, in_force)?;
     if let Err(error) = telemetry::open_files::raise() {
         tracing::warn!(%error, "the limit of open files can't be raised");
     }
@@ -284,6 +328,8 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
             for warning in warnings {
                 tracing::warn!("{warning}");
             }
+            let follow = reload.run(daemon.certificate_file.clone(), shutdown.soft.clone());
+            shutdown.spawn_vital("SIGHUP", follow);
             systemd::ready(&shutdown);
             shutdown.requested().await?;
             systemd::stopping();
@@ -291,11 +337,12 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         }
         Err(_) => shutdown.soft.cancel(),
     }
-    shutdown.finish().await?;
+    let cut = shutdown.finish().await?;
     started?;
-    match shutdown.failure() {
-        Some(why) => Err(Failure::Ended(why.to_owned())),
-        None => Ok(()),
+    match (shutdown.failure(), cut) {
+        (Some(why), _) => Err(Failure::Ended(why.to_owned())),
+        (None, 0) => Ok(()),
+        (None, cut) => Err(Failure::CutOff(cut)),
     }
 }
 
@@ -312,7 +359,9 @@ async fn dev(directory: PathBuf, ephemeral: bool, config: Option<PathBuf>) -> Re
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = config::load_database(file.as_deref(), std::env::vars_os())?;
     let pool = pool::connect(&settings).await?;
-    pool::migrate(&pool).await?;
+    let migrated = tables::migrate(&pool).await;
+    pool::close(&pool).await;
+    migrated?;
     println!("The database's tables are up to date.");
     Ok(())
 }

@@ -14,15 +14,18 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use serde_json::json;
+use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
+use self::table::Table;
 use crate::accounts::reseal::ResealError;
 use crate::accounts::{Accounts, CreateError, RenewError, Renewal, Subscriber};
-use crate::config::{self, ConfigError};
+use crate::config::{self, ConfigError, DatabaseSettings, OperatorSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::sending::queue::QueueError;
 use crate::storage::pool::{self, PoolError};
+use crate::storage::tables;
 use crate::telemetry;
 use mailgate_types::audit::Author;
 use mailgate_types::database_clock::DatabaseClock;
@@ -46,7 +49,7 @@ pub enum SubscriberAction {
     List,
     /// Renew a subscriber's API secret; the old one stops working immediately.
     ResetSecret {
-        /// `sub_…`
+        /// sub_…
         subscriber_id: String,
         /// Also end all additional API secrets, send keys and connect sessions, and take back an address that was changed
         /// within 72 hours: for a secret that was stolen.
@@ -58,7 +61,7 @@ pub enum SubscriberAction {
     },
     /// Set a subscriber's address at once: changes of it that could be confirmed or undone end, with all portal sessions.
     SetEmail {
-        /// `sub_…`
+        /// sub_…
         subscriber_id: String,
         /// The address.
         #[arg(long)]
@@ -66,7 +69,7 @@ pub enum SubscriberAction {
     },
     /// Permanently delete a subscriber and its apps.
     Delete {
-        /// `sub_…`
+        /// sub_…
         subscriber_id: String,
     },
 }
@@ -125,8 +128,30 @@ pub async fn run(
 ) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    on_database(&settings.database.clone(), async |pool| {
+        act(action, json, settings, pool).await
+    })
+    .await
+}
+
+/// Connects, runs a command, and ends the connections.
+async fn on_database(
+    settings: &DatabaseSettings,
+    command: impl AsyncFnOnce(PgPool) -> Result<(), OperatorError>,
+) -> Result<(), OperatorError> {
+    let pool = pool::connect(settings).await?;
+    let done = command(pool.clone()).await;
+    pool::close(&pool).await;
+    done
+}
+
+async fn act(
+    action: &SubscriberAction,
+    json: bool,
+    settings: OperatorSettings,
+    pool: PgPool,
+) -> Result<(), OperatorError> {
+    tables::migrate(&pool).await?;
     let clock = DatabaseClock::shared();
     pool::synchronize(&pool, &clock).await?;
     let seal_keys = Arc::new(settings.seal_keys);
@@ -261,16 +286,21 @@ fn print_list(json: bool, subscribers: &[Subscriber]) {
         println!("{}", json!({ "subscribers": list }));
         return;
     }
+    if subscribers.is_empty() {
+        println!("There are no subscribers yet: mailgate subscriber create --label … --email …");
+        return;
+    }
+    let mut table = Table::new(["SUBSCRIBER", "STATUS", "EMAIL", "LABEL"]);
     for subscriber in subscribers {
         let status = subscriber
             .subscription_status
             .map_or("-", SubscriptionStatus::as_str);
-        println!(
-            "{}  {status:<9}  {}  {}",
-            subscriber.id, subscriber.email, subscriber.label
-        );
+        table.row([
+            subscriber.id.to_string(),
+            status.to_owned(),
+            subscriber.email.clone(),
+            subscriber.label.clone(),
+        ]);
     }
-    if subscribers.is_empty() {
-        println!("There are no subscribers yet: mailgate subscriber create --label … --email …");
-    }
+    print!("{}", table.text());
 }

@@ -56,6 +56,7 @@ pub mod signing_secrets;
 pub mod spool;
 pub mod subscribers;
 pub mod suppressions;
+pub mod tables;
 pub mod transaction;
 pub mod used_links;
 pub mod webhook_configs;

@@ -22,7 +22,9 @@ mod spool;
 
 pub use acme::{order as order_certificates, show as show_certificates};
 pub use billing::run as billing_loop;
-pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
+pub use certificate::{
+    EVERY as CERTIFICATE_EVERY, look as look_at_certificate, run as keep_certificate,
+};
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
 pub use expiry::{Expiring, files as expiring_files, run as watch_expiries};

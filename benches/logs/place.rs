@@ -10,7 +10,7 @@ use chrono::{Days, Utc};
 use mailgate::accounts::{Accounts, AppFields};
 use mailgate::config::{self, DatabaseSettings};
 use mailgate::reports::Reports;
-use mailgate::storage::{partitions, pool};
+use mailgate::storage::{partitions, pool, tables};
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
@@ -110,7 +110,7 @@ impl Server {
             statement: Duration::from_hours(1),
         })
         .await?;
-        pool::migrate(&pool).await?;
+        tables::migrate(&pool).await?;
         let clock: SharedClock = Arc::new(SystemClock);
         let found: Option<Uuid> = sqlx::query_scalar("SELECT id FROM subscribers")
             .fetch_optional(&pool)

@@ -9,7 +9,7 @@ use mailgate::accounts::{Accounts, AppFields, CreatedApp};
 use mailgate::config;
 use mailgate::mailboxes::{Mailboxes, NewConnection};
 use mailgate::providers::mail::MailProviders;
-use mailgate::storage::pool;
+use mailgate::storage::{pool, tables};
 use mailgate::workers;
 use mailgate_sandbox::certificates::CertificateFiles;
 use mailgate_sandbox::postgres::PrivatePostgres;
@@ -90,7 +90,7 @@ pub fn environment(
 pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
     let settings = config::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    tables::migrate(&pool).await?;
     let clock: SharedClock = Arc::new(SystemClock);
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(

@@ -17,7 +17,8 @@ use crate::storage::acme_accounts::{self, StoredAccount};
 use crate::storage::acme_challenges;
 use crate::storage::certificates::{self, Claim, NewCertificate};
 use crate::storage::outage::trouble;
-use mailgate_server::issued::{UnusablePair, is_for, read_pair};
+use mailgate_server::certificate_names::is_for;
+use mailgate_server::issued::{UnusablePair, read_pair};
 use mailgate_types::ids::AcmeAccountId;
 use mailgate_types::seal::{SealError, UnsealError};
 

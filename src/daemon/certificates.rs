@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::DaemonError;
 use super::challenges::challenge_router;
 use crate::certificates::Certificates;
-use crate::config::CertificateSource;
+use crate::config::{AcmeSettings, CertificateSource, Settings};
 use crate::storage::pool::PoolError;
 use crate::workers;
 use mailgate_server::http::{self, HttpLimits, Https};
@@ -30,17 +30,25 @@ const CHALLENGE_CONNECTIONS_PER_ADDRESS: usize = 32;
 const CHALLENGE_HEADER_READ: Duration = Duration::from_secs(5);
 const CHALLENGE_BYTES: usize = 4 << 20;
 
-/// The files of the settings, read before anything else is started; `None` with an ACME server.
-pub(super) struct CertificateFiles(Option<Arc<ServerCertificate>>);
+/// Where certificates come from; files are read before anything else is started.
+pub(super) enum Source {
+    Files(Arc<ServerCertificate>),
+    Acme(AcmeSettings),
+}
 
-impl CertificateFiles {
-    pub(super) fn load(source: &CertificateSource) -> Result<Self, ServerTlsError> {
-        Ok(Self(match source {
+impl Source {
+    pub(super) fn load(settings: &Settings) -> Result<Self, ServerTlsError> {
+        match &settings.certificates {
             CertificateSource::Files { certificate, key } => {
-                Some(Arc::new(ServerCertificate::load(certificate, key)?))
+                let names = settings.certificate_names();
+                let certificate = ServerCertificate::load_for(certificate, key, names)?;
+                if let Some(why) = certificate.unreliable() {
+                    tracing::warn!("tls.certificate: {why}");
+                }
+                Ok(Self::Files(Arc::new(certificate)))
             }
-            CertificateSource::Acme(_) => None,
-        }))
+            CertificateSource::Acme(acme) => Ok(Self::Acme(acme.clone())),
+        }
     }
 }
 
@@ -53,20 +61,19 @@ pub(super) enum Shown {
 impl Shown {
     /// Follows the files, or begins to order and to show certificates.
     pub(super) async fn start(
-        files: CertificateFiles,
-        source: &CertificateSource,
+        source: Source,
         pool: &PgPool,
         seal_keys: &Arc<SealKeys>,
         clock: &SharedClock,
         shutdown: &Shutdown,
     ) -> Result<Self, DaemonError> {
-        match (files.0, source) {
-            (None, CertificateSource::Acme(settings)) => {
+        match source {
+            Source::Acme(settings) => {
                 let certificates = Certificates::new(
                     pool.clone(),
                     Arc::clone(seal_keys),
                     Arc::clone(clock),
-                    settings.clone(),
+                    settings,
                 )?;
                 certificates.prepare().await.map_err(PoolError::Connect)?;
                 for name in certificates.missing() {
@@ -86,11 +93,7 @@ impl Shown {
                 );
                 Ok(Self::Issued(certificates))
             }
-            (Some(certificate), _) => Ok(Self::follow(certificate, shutdown)),
-            (None, CertificateSource::Files { certificate, key }) => {
-                let certificate = ServerCertificate::load(certificate, key)?;
-                Ok(Self::follow(Arc::new(certificate), shutdown))
-            }
+            Source::Files(certificate) => Ok(Self::follow(certificate, shutdown)),
         }
     }
 
@@ -104,6 +107,14 @@ impl Shown {
             ),
         );
         Self::Files(certificate)
+    }
+
+    /// The one of files.
+    pub(super) fn file(&self) -> Option<&Arc<ServerCertificate>> {
+        match self {
+            Self::Files(certificate) => Some(certificate),
+            Self::Issued(_) => None,
+        }
     }
 
     /// Those from an ACME server.

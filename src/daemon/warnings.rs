@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret as _;
 
 use crate::config::Settings;
-use crate::telemetry::open_files;
+use crate::telemetry::{memory, open_files};
 
 /// One line for each warning, with what to do.
 #[must_use]
@@ -30,5 +30,6 @@ pub fn warnings(settings: &Settings) -> Vec<String> {
         }
     }
     warnings.extend(open_files::shortage(settings, open_files::permitted()));
+    warnings.extend(memory::shortage(settings, memory::permitted()));
     warnings
 }

@@ -18,6 +18,9 @@ use mailgate_types::seal::SealError;
 use mailgate_types::sealed_text;
 use mailgate_types::secrets::PushableKey;
 
+/// How long a session lasts at most.
+pub const LONGEST_SESSION: TimeDelta = TimeDelta::days(7);
+
 /// The sealing context of sessions.
 const CONTEXT: &str = "connect session";
 

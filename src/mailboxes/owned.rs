@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{CreateSessionError, CreatedSession, Mailboxes, SessionRequest};
+use super::{CreateSessionError, CreatedSession, LONGEST_SESSION, Mailboxes, SessionRequest};
 use crate::storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox};
 use mailgate_types::audit::Author;
 use mailgate_types::ids::{CredentialId, SubscriberId};
@@ -11,7 +11,7 @@ use mailgate_types::ids::{CredentialId, SubscriberId};
 const RECENT: TimeDelta = TimeDelta::days(30);
 
 /// How long a link to reconnect a mailbox is valid.
-const LINK_LIFE: TimeDelta = TimeDelta::days(7);
+const LINK_LIFE: TimeDelta = LONGEST_SESSION;
 
 /// Selects mailboxes.
 #[derive(Debug, Clone, Default)]

@@ -5,12 +5,13 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 
-use super::OperatorError;
 use super::table::Table;
+use super::{OperatorError, on_database};
 use crate::config;
 use crate::storage::certificates::overview::{self, CertificateOverview};
-use crate::storage::pool;
+use crate::storage::tables;
 use crate::telemetry;
 use mailgate_types::moment::iso8601;
 
@@ -39,8 +40,18 @@ pub async fn run(
 ) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::require_tables(&pool).await?;
+    on_database(&settings.database, async |pool| {
+        act(action, as_json, &pool).await
+    })
+    .await
+}
+
+async fn act(
+    action: &CertificatesAction,
+    as_json: bool,
+    pool: &PgPool,
+) -> Result<(), OperatorError> {
+    tables::require_tables(pool).await?;
     let mut connection = pool.acquire().await?;
     match action {
         CertificatesAction::List => {

@@ -69,6 +69,7 @@ pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError
     let mut all = vec![
         Checked::new("settings", "").with(Ok("complete".to_owned())),
         local::open_files(&settings),
+        local::memory(&settings),
     ];
     all.extend(local::client_secrets(&settings, Utc::now()));
     let found = join_all(checks.into_iter().map(timed)).await;

@@ -5,12 +5,13 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 
-use super::OperatorError;
 use super::table::Table;
+use super::{OperatorError, on_database};
 use crate::config;
 use crate::storage::mailboxes::overview::{MailboxOverview, overview};
-use crate::storage::pool;
+use crate::storage::{pool, tables};
 use crate::telemetry;
 use mailgate_types::moment::iso8601;
 
@@ -42,15 +43,21 @@ pub async fn run(
     as_json: bool,
     file: Option<&Path>,
 ) -> Result<(), OperatorError> {
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    on_database(&settings.database, async |pool| {
+        act(action, as_json, &pool).await
+    })
+    .await
+}
+
+async fn act(action: &MailboxesAction, as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
     let MailboxesAction::List {
         failing,
         limit,
         offset,
     } = action;
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::require_tables(&pool).await?;
+    tables::require_tables(pool).await?;
     let mut connection = pool.acquire().await?;
     let now = pool::clock(&mut *connection).await?;
     let listed = overview(&mut connection, *failing, now, *limit, *offset).await?;
@@ -109,6 +116,7 @@ fn words(mailbox: &MailboxOverview) -> String {
                 mailbox.disconnect_reason.as_deref().unwrap_or("unknown")
             ),
             "parked" => format!("parked until {}", moment(mailbox.parked_until)),
+            "messages_fail" if mailbox.failed_messages == 1 => "1 message fails".to_owned(),
             "messages_fail" => format!("{} messages fail", mailbox.failed_messages),
             _ => "token not refreshed".to_owned(),
         });

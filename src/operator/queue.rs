@@ -6,12 +6,13 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 
-use super::OperatorError;
 use super::table::Table;
+use super::{OperatorError, on_database};
 use crate::config;
 use crate::sending::queue::{Queue, QueueError, QueuedMessage, Scope};
-use crate::storage::{apps, pool};
+use crate::storage::{apps, pool, tables};
 use crate::telemetry;
 use mailgate_types::audit::Author;
 use mailgate_types::database_clock::DatabaseClock;
@@ -23,17 +24,21 @@ use mailgate_types::waiting_reason::WaitingReason;
 const PAGE: i64 = 500;
 
 /// What to do.
+#[expect(
+    clippy::doc_markdown,
+    reason = "these are the texts of --help, where backticks would be shown"
+)]
 #[derive(Debug, Subcommand)]
 pub enum QueueAction {
-    /// List waiting messages, those due first first.
+    /// List waiting messages, the first due first.
     List {
-        /// Of this app only: its UUID or its `app_id`.
+        /// Of this app only: its UUID or its app_id.
         #[arg(long)]
         app: Option<String>,
-        /// Of this mailbox only: `cred_…`.
+        /// Of this mailbox only: cred_….
         #[arg(long)]
         mailbox: Option<CredentialId>,
-        /// Waiting for this only: scheduled, subscription, `mailbox_limit`, `temporary_failure`.
+        /// Waiting for this only: scheduled, subscription, mailbox_limit, temporary_failure.
         #[arg(long)]
         reason: Option<WaitingReason>,
         /// Messages at most.
@@ -45,12 +50,12 @@ pub enum QueueAction {
     },
     /// Show a message that waits or is being sent.
     Show {
-        /// `log_…`
+        /// log_…
         log_id: LogId,
     },
     /// Try a waiting message now, within its mailbox's limits.
     Retry {
-        /// `log_…`
+        /// log_…
         log_id: LogId,
     },
     /// After the database was restored to an earlier moment, before gateways start on it: have each waiting message
@@ -62,10 +67,10 @@ pub enum QueueAction {
     },
     /// Cancel a waiting message, or with --app all of an app's.
     Cancel {
-        /// `log_…`
+        /// log_…
         #[arg(required_unless_present = "app", conflicts_with = "app")]
         log_id: Option<LogId>,
-        /// All that wait of this app: its UUID or its `app_id`.
+        /// All that wait of this app: its UUID or its app_id.
         #[arg(long, requires = "yes")]
         app: Option<String>,
         /// They are all to be canceled.
@@ -86,8 +91,14 @@ pub async fn run(
 ) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::require_tables(&pool).await?;
+    on_database(&settings.database, async |pool| {
+        act(action, as_json, pool).await
+    })
+    .await
+}
+
+async fn act(action: &QueueAction, as_json: bool, pool: PgPool) -> Result<(), OperatorError> {
+    tables::require_tables(&pool).await?;
     let clock = DatabaseClock::shared();
     pool::synchronize(&pool, &clock).await?;
     let queue = Queue::new(pool.clone(), clock);

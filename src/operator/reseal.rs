@@ -3,14 +3,19 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use serde_json::json;
+use sqlx::PgPool;
 
-use super::OperatorError;
+use super::{OperatorError, on_database};
 use crate::accounts::reseal::{Progress, Resealed, reseal};
 use crate::config;
+use crate::mailboxes::LONGEST_SESSION;
 use crate::storage::pool;
 use crate::storage::sealed::SealedColumn;
+use crate::storage::tables;
 use crate::telemetry;
+use mailgate_types::moment::iso8601;
 use mailgate_types::seal::{SealKeys, UnsealError};
 
 /// Runs the command and prints its result.
@@ -21,19 +26,27 @@ use mailgate_types::seal::{SealKeys, UnsealError};
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    on_database(&settings.database, async |pool| {
+        act(as_json, &settings.seal_keys, &pool).await
+    })
+    .await
+}
+
+async fn act(as_json: bool, keys: &SealKeys, pool: &PgPool) -> Result<(), OperatorError> {
+    tables::migrate(pool).await?;
     let mut progress = Line::new();
-    let resealed = reseal(&pool, &settings.seal_keys, &mut progress).await?;
+    let resealed = reseal(pool, keys, &mut progress).await?;
     progress.end();
-    print(as_json, &resealed, &settings.seal_keys);
+    let removable_from = pool::clock(pool).await? + LONGEST_SESSION;
+    print(as_json, &resealed, keys, removable_from);
     match resealed.unopened {
         0 => Ok(()),
         count => Err(OperatorError::Unopened(count)),
     }
 }
 
-fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
+/// `removable_from` is when the last link of a connect session has expired that another key has sealed by now.
+fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys, removable_from: DateTime<Utc>) {
     let complete = resealed.is_complete();
     let (first, others) = (keys.first_id(), keys.other_ids());
     if as_json {
@@ -44,6 +57,7 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
             "unopened": resealed.unopened,
             "connecting": resealed.lapsing,
             "other_keys_removable": complete,
+            "other_keys_removable_from": complete.then(|| iso8601(removable_from)),
         });
         println!("{value}");
         return;
@@ -71,8 +85,9 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
     match (complete, others.is_empty()) {
         (true, true) => println!("Everything is sealed with {first}, the only one of seal.keys."),
         (true, false) => println!(
-            "Everything is sealed with {first}: once every gateway has {first} as its first key, {others} may be \
-             removed from seal.keys."
+            "Everything is sealed with {first}. If every gateway has {first} as its first key by now, {others} may be \
+             removed from seal.keys from {} on: until then there may be links of connect sessions that only {others} opens.",
+            iso8601(removable_from)
         ),
         (false, _) => println!("Keep all keys, and run mailgate reseal again."),
     }

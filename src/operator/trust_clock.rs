@@ -4,10 +4,11 @@ use std::path::Path;
 
 use chrono::{TimeDelta, Utc};
 use serde_json::json;
+use sqlx::PgPool;
 
-use super::OperatorError;
+use super::{OperatorError, on_database};
 use crate::config;
-use crate::storage::{pool, sign_of_life};
+use crate::storage::{sign_of_life, tables};
 use crate::telemetry;
 use mailgate_types::moment::iso8601;
 
@@ -22,8 +23,11 @@ const APART: TimeDelta = TimeDelta::hours(1);
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    let pool = pool::connect(&settings.database).await?;
-    pool::require_tables(&pool).await?;
+    on_database(&settings.database, async |pool| act(as_json, &pool).await).await
+}
+
+async fn act(as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
+    tables::require_tables(pool).await?;
     let mut connection = pool.acquire().await?;
     let (_, theirs) = sign_of_life::read(&mut connection).await?;
     let ours = Utc::now();

@@ -18,7 +18,7 @@ use super::json_body::JsonBody;
 use super::problem::{FieldError, Problem};
 use super::query::take;
 use crate::accounts::App;
-use crate::mailboxes::{CreateSessionError, SessionRequest};
+use crate::mailboxes::{CreateSessionError, LONGEST_SESSION, SessionRequest};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
@@ -26,9 +26,6 @@ use mailgate_types::web_address::check_web_address;
 
 /// How long a session lasts where the app doesn't say.
 const LIFE: TimeDelta = TimeDelta::days(1);
-
-/// How long it may last.
-const LONGEST: TimeDelta = TimeDelta::days(7);
 
 /// What a connect session is for.
 #[derive(Deserialize, Default, ToSchema)]
@@ -135,7 +132,7 @@ impl CreateConnectSessionRequest {
         let seconds = self.expires_in.optional("expires_in", &mut errors);
         let life = seconds.map_or(Some(LIFE), |seconds| {
             let life = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
-            life.filter(|life| (TimeDelta::seconds(1)..=LONGEST).contains(life))
+            life.filter(|life| (TimeDelta::seconds(1)..=LONGEST_SESSION).contains(life))
         });
         if life.is_none() {
             let detail = "must be a whole number from 1 to 604800";

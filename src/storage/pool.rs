@@ -1,11 +1,10 @@
 //! Connections to Postgres, and the migrations.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use secrecy::ExposeSecret;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgExecutor,
@@ -21,22 +20,16 @@ use crate::config::DatabaseSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 
-static MIGRATIONS: Migrator = sqlx::migrate!();
-
 /// How long a caller waits for a free connection before it is refused as an overload.
 const ACQUIRE: Duration = Duration::from_secs(5);
 
 /// How long a statement waits for a lock, and how long a transaction may be idle before the database ends it: its
 /// process is gone, or hangs.
-const LOCK_SECONDS: u64 = 5;
+pub(super) const LOCK_SECONDS: u64 = 5;
 const IDLE_IN_TRANSACTION_SECONDS: u64 = 10;
 
-/// Delays between a migration's attempts to get its locks: the first, and the longest; each doubles.
-const LOCK_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_LOCK_PAUSE: Duration = Duration::from_secs(30);
-
 /// How long maintenance may take that alters tables or scans much of them.
-const MAINTENANCE_SECONDS: u64 = 3_600;
+pub(super) const MAINTENANCE_SECONDS: u64 = 3_600;
 
 /// A connection used this recently is assumed to be alive without a ping.
 const FRESH: Duration = Duration::from_secs(1);
@@ -66,6 +59,11 @@ pub enum PoolError {
         "the database at database.url doesn't have this version's tables yet; mailgate migrate makes them, and so does a gateway when it starts"
     )]
     Older,
+    /// Texts would be kept without their encoding, or can't be kept at all.
+    #[error(
+        "the database at database.url keeps texts as {0}, and mail needs UTF8: make another by createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8, and name it in database.url (what is in this one comes along by pg_dump and pg_restore)"
+    )]
+    Encoding(String),
     /// A migration failed.
     #[error(
         "the database's tables can't be brought up to date: {0}; the step that failed changed nothing: fix what it names, and start again"
@@ -159,51 +157,18 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     }
 }
 
+/// Ends a command's connections as Postgres wants it, which logs those that just break off.
+pub async fn close(pool: &PgPool) {
+    // One that hangs is no reason to wait.
+    let _ = tokio::time::timeout(ACQUIRE, pool.close()).await;
+}
+
 /// Connects outside the pool, for the database's own error.
 pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
     PgConnection::connect_with(&pool.connect_options())
         .await?
         .close()
         .await
-}
-
-/// Migrates the schema. Any number of processes may do it at the same time: an advisory lock lets them in one after
-/// the other. A lock on a table is waited for in short steps: statements queued behind a waiting migration would wait
-/// with it, those of the previous release's gateways included.
-///
-/// # Errors
-///
-/// When a migration fails, or the database is ahead of this program.
-pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
-    let started = Instant::now();
-    let mut pause = LOCK_PAUSE;
-    loop {
-        let mut connection = maintenance(pool).await.map_err(PoolError::Connect)?;
-        let lock = format!("SET lock_timeout = '{LOCK_SECONDS}s'");
-        (connection.execute(AssertSqlSafe(lock)).await).map_err(PoolError::Connect)?;
-        let error = match MIGRATIONS.run(&mut connection).await {
-            Ok(()) => return connection.close().await.map_err(PoolError::Connect),
-            Err(error) => error,
-        };
-        // The migrations' lock is released with its connection.
-        let _ = connection.close().await;
-        if !is_locked(&error) || started.elapsed().as_secs() > MAINTENANCE_SECONDS {
-            return Err(error.into());
-        }
-        tracing::warn!(%error, "the tables can't be brought up to date yet: another session holds a lock, which is waited for");
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_LOCK_PAUSE);
-    }
-}
-
-/// Whether another session's lock was not released in time, or a deadlock was detected (SQLSTATE `55P03`, `40P01`).
-fn is_locked(error: &MigrateError) -> bool {
-    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
-        return false;
-    };
-    error
-        .as_database_error()
-        .is_some_and(|error| matches!(error.code().as_deref(), Some("55P03" | "40P01")))
 }
 
 /// A connection outside the pool for long operations: it may run for an hour, and wait as long for a lock.
@@ -238,102 +203,6 @@ pub async fn force_index_scans(connection: &mut PgConnection) -> Result<(), sqlx
         )
         .await?;
     Ok(())
-}
-
-/// What can be done with a database that answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Able {
-    /// It has at least this program's tables, and can be written.
-    Write,
-    /// It has them, and takes no writes, in this connection or in the next ones: its
-    /// `default_transaction_read_only` is on, as managed databases set it when their disk is full.
-    Read,
-    /// Its tables are older than this program.
-    Neither,
-}
-
-/// Asks the database what can be done with it.
-pub async fn able(pool: &PgPool) -> Result<Able, sqlx::Error> {
-    // A connection keeps the default of its start. Those from before it was taken back are replaced.
-    for _ in 0..=pool.options().get_max_connections() {
-        let mut connection = pool.acquire().await?;
-        let (able, is_outdated) = ask(&mut connection).await?;
-        if !is_outdated {
-            return Ok(able);
-        }
-        connection.close().await?;
-    }
-    Ok(Able::Read)
-}
-
-/// What can be done, and whether only because of the default that this connection began with.
-async fn ask(connection: &mut PgConnection) -> Result<(Able, bool), sqlx::Error> {
-    let newest = MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or(0);
-    let (applied, is_standby, is_read_only, is_so_by_default, is_from_default): (
-        Option<i64>,
-        bool,
-        bool,
-        bool,
-        bool,
-    ) = sqlx::query_as(
-        "SELECT (SELECT max(version) FROM _sqlx_migrations WHERE success),
-                pg_is_in_recovery(),
-                current_setting('transaction_read_only')::boolean,
-                coalesce((SELECT split_part(setting, '=', 2)::boolean
-                          FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS setting
-                          WHERE starts_with(setting, 'default_transaction_read_only=')
-                                AND setdatabase IN (0, (SELECT oid FROM pg_database
-                                                        WHERE datname = current_database()))
-                                AND setrole IN (0, (SELECT oid FROM pg_roles
-                                                    WHERE rolname = session_user))
-                          ORDER BY setrole = 0, setdatabase = 0
-                          LIMIT 1), false),
-                CASE WHEN current_setting('transaction_read_only')::boolean
-                     THEN (SELECT source IN ('global', 'database', 'user', 'database user') FROM pg_settings
-                           WHERE name = 'default_transaction_read_only')
-                     ELSE false
-                END",
-    )
-    .fetch_one(connection)
-    .await?;
-    if is_standby {
-        let why = "it is a standby, and takes nothing until it is promoted";
-        return Err(sqlx::Error::Io(io::Error::other(why)));
-    }
-    let able = if applied.unwrap_or(0) < newest {
-        Able::Neither
-    } else if is_read_only || is_so_by_default {
-        Able::Read
-    } else {
-        Able::Write
-    };
-    Ok((able, is_read_only && is_from_default && !is_so_by_default))
-}
-
-/// Makes sure that the database has at least this program's tables, and changes nothing: for commands that are run
-/// beside gateways, which may be of the release before.
-///
-/// # Errors
-///
-/// [`PoolError::Older`], or [`PoolError::Connect`]
-pub async fn require_tables(pool: &PgPool) -> Result<(), PoolError> {
-    match able(pool).await {
-        Ok(Able::Write | Able::Read) => Ok(()),
-        Ok(Able::Neither) => Err(PoolError::Older),
-        Err(error) if is_undefined_table(&error) => Err(PoolError::Older),
-        Err(error) => Err(PoolError::Connect(error)),
-    }
-}
-
-/// Whether a table doesn't exist (SQLSTATE `42P01`).
-fn is_undefined_table(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }
 
 /// Takes over the database's time.

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::outage::Outage as _;
 use super::partitions;
-use super::pool::{self, Able};
+use super::pool;
+use super::tables::{self, Able};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::lease::Lease;
 
@@ -223,7 +224,7 @@ impl Readiness {
     /// if it doesn't answer soon the database is probed directly.
     async fn able(&self) -> Result<Able, String> {
         let pool = &self.inner.pool;
-        let mut asked = std::pin::pin!(pool::able(pool));
+        let mut asked = std::pin::pin!(tables::able(pool));
         if let Ok(answer) = timeout(SOON, asked.as_mut()).await {
             match answer {
                 // A connection of the pool broke; the next one may be good.
@@ -231,7 +232,7 @@ impl Readiness {
                 answer => return answer.map_err(|error| error.to_string()),
             }
             self.reach().await?;
-            let again = timeout(LATE, pool::able(pool)).await;
+            let again = timeout(LATE, tables::able(pool)).await;
             return again.map_or_else(
                 |_| Err(self.used_up()),
                 |answer| answer.map_err(|error| error.to_string()),

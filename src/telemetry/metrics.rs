@@ -143,6 +143,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_clock_offset_seconds", Kind::Gauge, "How far this machine's clock is ahead of the database's; negative if behind", &[]),
     ("mailgate_deletions_held", Kind::Gauge, "1 while nothing is deleted by its age, since the database's clock has moved on by more than a week after a gateway last ran", &[]),
     ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file, or the one from the ACME server for a setting's name, expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
+    ("mailgate_certificate_refused", Kind::Gauge, "1 while tls.certificate and tls.key hold what can't be used, such as a certificate for another name, and the former pair is shown", &[]),
     ("mailgate_acme_orders_total", Kind::Counter, "Orders of certificates at the ACME server, by outcome", &[("outcome", &["issued", "failed", "rate_limited", "superseded"])]),
     ("mailgate_acme_failed_attempts", Kind::Gauge, "Orders in a row that brought no certificate, by the setting that the name is from", &[("setting", &["smtp.host", "http.base_url"])]),
     ("mailgate_build_info", Kind::Gauge, "1; the version is the label", &[("version", &[env!("CARGO_PKG_VERSION")])]),

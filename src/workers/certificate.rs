@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::gauge;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
@@ -14,12 +15,22 @@ pub const EVERY: Duration = Duration::from_mins(1);
 /// Runs until `stop`, checking the files every `every`.
 pub async fn run(certificate: Arc<ServerCertificate>, every: Duration, stop: CancellationToken) {
     while pause(every, &stop).await {
-        match certificate.reload().await {
-            Ok(false) => {}
-            Ok(true) => tracing::info!("the certificate has changed; new connections see it"),
-            Err(error) => {
-                tracing::error!(%error, "the changed certificate can't be used; the former one is kept");
-            }
+        look(&certificate).await;
+    }
+}
+
+/// Looks at the files, and says what has changed.
+pub async fn look(certificate: &ServerCertificate) {
+    let refused = gauge!("mailgate_certificate_refused");
+    match certificate.reload().await {
+        Ok(false) => {}
+        Ok(true) => {
+            refused.set(0);
+            tracing::info!("the certificate has changed; new connections see it");
+        }
+        Err(error) => {
+            refused.set(1);
+            tracing::error!(%error, "the changed certificate can't be used; the former one is kept");
         }
     }
 }

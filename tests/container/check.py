@@ -42,7 +42,7 @@ def check_image(binary, profile):
     assert other <= OTHER_MEGABYTES, f"the image is {other:.1f} MB over its base and the binary"
     assert added <= IMAGE_MEGABYTES or profile != "release", f"the image is {added:.1f} MB over its base"
     assert config["User"] == "10001:10001", config
-    assert set(config["ExposedPorts"]) == {"587/tcp", "465/tcp", "8080/tcp", "9090/tcp"}, config
+    assert set(config["ExposedPorts"]) == {"587/tcp", "465/tcp", "8080/tcp", "9464/tcp"}, config
     assert image["Healthcheck"]["Test"] == [
         "CMD", "/usr/local/bin/mailgate", "healthcheck",
     ]

@@ -11,6 +11,7 @@ mod observed_work;
 mod open_files;
 mod proxy_protocol;
 mod refusing_database;
+mod reload;
 mod request_log;
 mod runbook;
 mod systemd;

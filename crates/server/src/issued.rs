@@ -3,8 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 /// Most certificates of a chain.
@@ -74,21 +74,12 @@ pub fn read_pair(pem: &[u8]) -> Result<CertifiedKey, UnusablePair> {
     CertifiedKey::from_der(chain, key, &provider).map_err(UnusablePair::Pair)
 }
 
-/// Whether a certificate is for a name.
-#[must_use]
-pub fn is_for(certificate: &CertificateDer<'_>, name: &str) -> bool {
-    let Ok(parsed) = ParsedCertificate::try_from(certificate) else {
-        return false;
-    };
-    ServerName::try_from(name)
-        .is_ok_and(|name| rustls::client::verify_server_name(&parsed, &name).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::certificate_names::is_for;
 
     fn make(name: &str) -> (String, String) {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();

@@ -1,6 +1,7 @@
 //! What every listener stands on: HTTP's accept loop with its bounds, TLS whose certificate follows its files,
 //! the frame of all pages, and an orderly end. Nothing in here knows what is served.
 
+pub mod certificate_names;
 pub mod client;
 pub mod cookie;
 pub mod failure;

@@ -10,6 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// How long what has nothing in hand may take to end.
+const IDLE: Duration = Duration::from_millis(300);
+
 /// How the process ends.
 #[derive(Debug, Clone, Copy)]
 pub struct ShutdownSettings {
@@ -97,12 +100,13 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Announces the end, asks everybody to finish and waits for it, until the deadline or a second signal.
+    /// Announces the end, asks everybody to finish and waits for it, until the deadline or a second signal. Answers how
+    /// many tasks a second signal has cut off in their work.
     ///
     /// # Errors
     ///
     /// When signals can't be listened to.
-    pub async fn finish(&self) -> std::io::Result<()> {
+    pub async fn finish(&self) -> std::io::Result<usize> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let ended = async {
@@ -119,13 +123,23 @@ impl Shutdown {
                 }
             }
         };
-        tokio::select! {
-            () = ended => {}
-            _ = terminate.recv() => tracing::warn!("second signal: stopping immediately"),
-            _ = interrupt.recv() => tracing::warn!("second signal: stopping immediately"),
-        }
+        let cut = tokio::select! {
+            () = ended => 0,
+            _ = terminate.recv() => self.at_once().await,
+            _ = interrupt.recv() => self.at_once().await,
+        };
         self.soft.cancel();
         self.hard.cancel();
-        Ok(())
+        Ok(cut)
+    }
+
+    /// What is idle ends by itself; answers how many tasks don't.
+    async fn at_once(&self) -> usize {
+        tracing::warn!("second signal: stopping immediately");
+        self.soft.cancel();
+        self.tracker.close();
+        // Either way what is left is counted.
+        let _ = tokio::time::timeout(IDLE, self.tracker.wait()).await;
+        self.tracker.len()
     }
 }

@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
+use crate::certificate_names::{self, CalledBy, NotFor};
+
 /// The certificate can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerTlsError {
@@ -49,6 +51,16 @@ pub enum ServerTlsError {
         /// Why not.
         source: rustls::Error,
     },
+    /// It is for other names than the settings'.
+    #[error("tls.certificate ({}): {reason}; give the certificate of that name, or set {} to a name that it is for", path.display(), setting)]
+    Name {
+        /// The certificate's file.
+        path: PathBuf,
+        /// The setting that has the name.
+        setting: &'static str,
+        /// Which name, and what it is for.
+        reason: NotFor,
+    },
     /// rustls refuses its own defaults.
     #[error("TLS can't be set up: {0}")]
     Rustls(#[from] rustls::Error),
@@ -76,6 +88,8 @@ fn why_not(error: &rustls::Error) -> String {
 pub struct ServerCertificate {
     certificate: PathBuf,
     key: PathBuf,
+    /// What it must be for.
+    names: Vec<CalledBy>,
     shown: RwLock<Arc<CertifiedKey>>,
     /// The files as they were looked at last, whether they could be used or not.
     seen: Mutex<FilesSeen>,
@@ -95,12 +109,25 @@ struct Files {
 }
 
 impl ServerCertificate {
-    /// Reads a chain, the server's own certificate first, and the key of that one.
+    /// Reads a chain, the server's own certificate first, and the key of that one, for whatever names.
     ///
     /// # Errors
     ///
     /// [`ServerTlsError`], which names the setting.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, ServerTlsError> {
+        Self::load_for(certificate, key, Vec::new())
+    }
+
+    /// As [`Self::load`]; the certificate, and each that comes later, must be for all these names.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerTlsError`], which names the setting.
+    pub fn load_for(
+        certificate: &Path,
+        key: &Path,
+        names: Vec<CalledBy>,
+    ) -> Result<Self, ServerTlsError> {
         let files = Files {
             certificate: std::fs::read(certificate)
                 .map_err(|error| certificate_error(certificate, &error))?,
@@ -109,7 +136,8 @@ impl ServerCertificate {
                 .into(),
         };
         Ok(Self {
-            shown: RwLock::new(Arc::new(files.pair(certificate, key)?)),
+            shown: RwLock::new(Arc::new(files.pair(certificate, key, &names)?)),
+            names,
             seen: Mutex::new(files.seen()),
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -135,7 +163,7 @@ impl ServerCertificate {
             }
             *last = seen;
         }
-        let pair = Arc::new(files?.pair(&self.certificate, &self.key)?);
+        let pair = Arc::new(files?.pair(&self.certificate, &self.key, &self.names)?);
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = pair;
         Ok(true)
     }
@@ -151,6 +179,14 @@ impl ServerCertificate {
             certificate,
             key: key.into(),
         })
+    }
+
+    /// Why clients may refuse what is shown, although it can be used.
+    #[must_use]
+    pub fn unreliable(&self) -> Option<NotFor> {
+        let shown = self.shown();
+        let mut names = self.names.iter();
+        names.find_map(|called| certificate_names::check(&shown.cert[0], called).err())
     }
 
     /// What a handshake is shown now.
@@ -204,7 +240,12 @@ impl Files {
         FilesSeen::Contents(digest.finalize().into())
     }
 
-    fn pair(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, ServerTlsError> {
+    fn pair(
+        &self,
+        certificate: &Path,
+        key: &Path,
+        names: &[CalledBy],
+    ) -> Result<CertifiedKey, ServerTlsError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&self.certificate)
             .collect::<Result<_, _>>()
             .map_err(|error| certificate_error(certificate, &error))?;
@@ -213,13 +254,27 @@ impl Files {
         }
         let private_key =
             PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| key_error(key, &error))?;
-        CertifiedKey::from_der(chain, private_key, &provider()).map_err(|source| {
+        let pair = CertifiedKey::from_der(chain, private_key, &provider()).map_err(|source| {
             ServerTlsError::Pair {
                 certificate: certificate.to_owned(),
                 key: key.to_owned(),
                 source,
             }
-        })
+        })?;
+        for called in names {
+            match certificate_names::check(&pair.cert[0], called) {
+                Err(reason @ NotFor::Name { .. }) => {
+                    return Err(ServerTlsError::Name {
+                        path: certificate.to_owned(),
+                        setting: called.setting,
+                        reason,
+                    });
+                }
+                // Some clients take it. `unreliable` says so.
+                Err(NotFor::CommonNameAlone { .. }) | Ok(()) => {}
+            }
+        }
+        Ok(pair)
     }
 }
 
@@ -300,6 +355,40 @@ mod tests {
         assert!(shown.reload().await.unwrap());
         assert_eq!(leaf(&shown), leaf_of(&second.0));
         assert!(!shown.reload().await.unwrap(), "nothing has changed");
+    }
+
+    #[tokio::test]
+    async fn a_pair_for_another_name_is_refused_and_kept_out() {
+        let (folder, good) = (Folder::new(), make());
+        let other = rcgen::generate_simple_self_signed(vec!["other.example".to_owned()]).unwrap();
+        let other = (other.cert.pem(), other.signing_key.serialize_pem());
+        let load = || {
+            let names = ["localhost", "localhost"].map(|name| CalledBy {
+                setting: "smtp.host",
+                name: name.to_owned(),
+            });
+            ServerCertificate::load_for(&folder.certificate, &folder.key, names.to_vec())
+        };
+        folder.write((&other.0, &other.1));
+        let error = load().unwrap_err().to_string();
+        for part in [
+            "certificate.pem",
+            "not for localhost",
+            "smtp.host",
+            "for other.example",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        folder.write((&good.0, &good.1));
+        let shown = load().unwrap();
+        folder.write((&other.0, &other.1));
+        assert!(matches!(
+            shown.reload().await,
+            Err(ServerTlsError::Name { .. })
+        ));
+        assert_eq!(leaf(&shown), leaf_of(&good.0));
+        folder.write((&good.0, &good.1));
+        assert!(shown.reload().await.unwrap(), "it is good again");
     }
 
     #[tokio::test]

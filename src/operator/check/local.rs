@@ -6,18 +6,19 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use rustls::pki_types::CertificateDer;
 use sqlx::PgPool;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{Checked, LIMIT};
 use crate::config::{AcmeSettings, CertificateSource, Settings};
 use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
-use crate::storage::pool::Able;
+use crate::storage::pool::PoolError;
 use crate::storage::readiness::READ_ONLY;
 use crate::storage::subscribers::billing;
+use crate::storage::tables::{self, Able, Stand};
 use crate::storage::{partitions, pool, sealed, sign_of_life};
-use crate::telemetry::open_files;
-use mailgate_server::issued::is_for;
+use crate::telemetry::{memory, open_files};
 use mailgate_server::tls::ServerCertificate;
 use mailgate_types::clock::TOLERANCE;
 use mailgate_types::moment::iso8601;
@@ -40,22 +41,18 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
             return vec![check("database").with(Err(late))];
         }
     };
-    let able = timeout(LIMIT, pool::able(&pool)).await;
-    let tables = match &able {
-        Ok(Ok(Able::Write | Able::Read)) => Ok("up to date".to_owned()),
-        Ok(Ok(Able::Neither)) => {
-            Err("older than this program; serve and migrate bring them up to date".to_owned())
-        }
-        Ok(Err(error)) => Err(format!(
-            "can't be read: {error}; mailgate migrate makes them"
-        )),
-        Err(_) => Err(format!("no answer within {} s", LIMIT.as_secs())),
-    };
+    let stand = timeout(LIMIT, tables::stand(&pool)).await;
+    let has_tables = matches!(stand, Ok(Ok(Stand::Current | Stand::Newer(_))));
     let mut checked = vec![
         check("database").with(Ok("reached".to_owned())),
         check("database_clock").with(clock(&pool).await),
     ];
-    if let Ok(Ok(able @ (Able::Write | Able::Read))) = able {
+    let able = if has_tables {
+        timeout(LIMIT, tables::able(&pool)).await.ok()
+    } else {
+        None
+    };
+    if let Some(Ok(able @ (Able::Write | Able::Read))) = able {
         let written = if able == Able::Write {
             Ok("it takes them".to_owned())
         } else {
@@ -69,8 +66,28 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
         }
         checked.push(Checked::new("seal_keys", "seal.keys").with(seal_keys(&pool, settings).await));
     }
-    checked.push(check("database_tables").with(tables));
+    checked.push(check("database_tables").with(tables_of(stand)));
+    pool::close(&pool).await;
     checked
+}
+
+/// What a start would find.
+fn tables_of(stand: Result<Result<Stand, PoolError>, Elapsed>) -> Result<String, String> {
+    let stand = stand.map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?;
+    let may_not = "and the user of database.url may not create any: make it the database's owner (ALTER DATABASE … OWNER TO …)";
+    match stand.map_err(|error| error.to_string())? {
+        Stand::Current => Ok("up to date".to_owned()),
+        Stand::Missing(true) => {
+            Ok("none yet: the gateway creates them at its first start".to_owned())
+        }
+        Stand::Missing(false) => Err(format!("none yet, {may_not}")),
+        Stand::Older(true) => {
+            Err("older than this program; serve and migrate bring them up to date".to_owned())
+        }
+        Stand::Older(false) => Err(format!("older than this program, {may_not}")),
+        Stand::Newer(migration) => Err(PoolError::Newer(migration).to_string()),
+        Stand::Other(migration) => Err(PoolError::Other(migration).to_string()),
+    }
 }
 
 /// Whether the log and the webhooks have their partitions of today and tomorrow.
@@ -192,19 +209,15 @@ pub(super) async fn certificates(settings: &Settings, now: DateTime<Utc>) -> Vec
 
 fn files(settings: &Settings, certificate: &Path, key: &Path, now: DateTime<Utc>) -> Checked {
     let check = Checked::new("certificate", certificate.display().to_string());
-    let outcome = ServerCertificate::load(certificate, key)
+    let outcome = ServerCertificate::load_for(certificate, key, settings.certificate_names())
         .map_err(|error| error.to_string())
         .and_then(|pair| {
+            if let Some(why) = pair.unreliable() {
+                return Err(why.to_string());
+            }
             let pair = pair.shown();
             let leaf = pair.end_entity_cert().map_err(|error| error.to_string())?;
             let ends = in_time(leaf, now)?;
-            named(leaf, &settings.smtp.host, "smtp.host")?;
-            if settings.http_tls_listen.is_some() {
-                let url = url::Url::parse(&settings.http_base_url).ok();
-                if let Some(host) = url.as_ref().and_then(url::Url::host_str) {
-                    named(leaf, host, "http.base_url")?;
-                }
-            }
             Ok(format!(
                 "the key fits; for {}; valid until {ends}",
                 settings.smtp.host
@@ -247,6 +260,23 @@ pub(super) fn open_files(settings: &Settings) -> Checked {
     Checked::new("open_files", "").with(outcome)
 }
 
+/// How much memory this process may use: its machine's, or its control group's if that is less.
+pub(super) fn memory(settings: &Settings) -> Checked {
+    let permitted = memory::permitted();
+    let outcome = match memory::shortage(settings, permitted) {
+        Some(shortage) => Err(shortage),
+        None => Ok(format!(
+            "{} MiB permitted, {} may be needed",
+            permitted.map_or_else(
+                || "any number of".to_owned(),
+                |bytes| memory::mebibytes(bytes).to_string()
+            ),
+            memory::mebibytes(memory::needed(settings))
+        )),
+    };
+    Checked::new("memory", "").with(outcome)
+}
+
 /// When a certificate that is valid, and not near its end, expires.
 fn in_time(certificate: &CertificateDer<'_>, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     match expiry::validity_of(certificate) {
@@ -258,15 +288,6 @@ fn in_time(certificate: &CertificateDer<'_>, now: DateTime<Utc>) -> Result<DateT
     }
 }
 
-fn named(certificate: &CertificateDer<'_>, name: &str, setting: &str) -> Result<(), String> {
-    if is_for(certificate, name) {
-        return Ok(());
-    }
-    Err(format!(
-        "it is not for {name}, the name in {setting}: clients that check it refuse the connection"
-    ))
-}
-
 /// What the database has from the ACME server for each name.
 async fn issued(settings: &Settings, acme: &AcmeSettings, now: DateTime<Utc>) -> Vec<Checked> {
     let read = async {
@@ -274,13 +295,17 @@ async fn issued(settings: &Settings, acme: &AcmeSettings, now: DateTime<Utc>) ->
             .await
             .map_err(|error| error.to_string())?;
         let mut connection = pool.acquire().await.map_err(|error| error.to_string())?;
-        let listed = overview(&mut connection).await;
-        listed.map_err(|error| error.to_string())
+        match overview(&mut connection).await {
+            Err(error) if tables::is_undefined_table(&error) => Ok(None),
+            listed => listed.map(Some).map_err(|error| error.to_string()),
+        }
     };
     let late = Err(format!("no answer within {} s", LIMIT.as_secs()));
     let listed = timeout(LIMIT, read).await.unwrap_or(late);
     let outcome = |name: &str| -> Result<String, String> {
-        let listed = listed.as_ref().map_err(Clone::clone)?;
+        let Some(listed) = listed.as_ref().map_err(Clone::clone)? else {
+            return Ok("none yet: the gateway orders it at its first start".to_owned());
+        };
         let mut listed = listed.iter();
         let found = listed.find(|it| it.name == name && it.directory_url == acme.directory_url);
         let why = found.and_then(|it| it.last_error.as_deref());

@@ -1,10 +1,10 @@
-//! The servers that the settings name: mail providers, payment provider, relay.
+//! The servers that the settings name: mail providers, ACME server, payment provider, relay.
 
 use chrono::{TimeDelta, Utc};
 use futures_util::future::BoxFuture;
 
 use super::{Checked, LIMIT};
-use crate::config::{PluginSettings, Settings};
+use crate::config::{CertificateSource, PluginSettings, Settings};
 use crate::providers::reach::{self, Unreached};
 use mailgate_types::plugin::TransportKind;
 
@@ -27,6 +27,11 @@ pub(super) fn all(settings: &Settings) -> Vec<BoxFuture<'_, Vec<Checked>>> {
                 checks.push(Box::pin(interface(plugin)));
             }
         }
+    }
+    if let CertificateSource::Acme(acme) = &settings.certificates {
+        checks.push(Box::pin(async {
+            vec![http("acme", &acme.directory_url, acme.ca_file.as_deref()).await]
+        }));
     }
     if let Some(payprov) = &settings.payprov {
         checks.push(Box::pin(async {

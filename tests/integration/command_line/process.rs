@@ -327,7 +327,7 @@ impl Finished {
         let lines: Vec<&str> = self.stderr.lines().filter(|it| !is_passing(it)).collect();
         let all_named = lines.len() == words.len()
             && words.iter().all(|word| {
-                let named = |line: &&&str| line.starts_with("mailgate: ") && line.contains(word);
+                let named = |line: &&&str| said(line).is_some_and(|text| text.contains(word));
                 lines.iter().filter(named).count() == 1
             });
         assert!(all_named, "expected {words:?}:\n{}", self.stderr);
@@ -336,6 +336,16 @@ impl Finished {
     pub fn succeeds(&self) {
         assert_eq!(self.status.code(), Some(0), "{}", self.stderr);
     }
+}
+
+/// What a line says of a failure, be it for people or an error in the log.
+fn said(line: &str) -> Option<String> {
+    if line.starts_with("mailgate: ") {
+        return Some(line.to_owned());
+    }
+    let line: Value = serde_json::from_str(line).ok()?;
+    let text = line["message"].as_str()?;
+    (line["level"] == "ERROR").then(|| text.to_owned())
 }
 
 /// Certificates for localhost in a folder of their own.

@@ -209,8 +209,27 @@ async fn a_second_signal_ends_at_once() {
     still_running(&mut serve).await;
     serve.signal("TERM").await;
     let status = serve.end(END).await;
-    assert_eq!(status.code(), Some(0), "{}", serve.stderr());
+    assert_eq!(status.code(), Some(1), "{}", serve.stderr());
+    let told = "a second signal ended the process with work in hand";
+    assert!(serve.stderr().contains(told), "{}", serve.stderr());
     assert_eq!(gateway.spooled().await, 1, "it is taken up again later");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_signal_that_cuts_nothing_off_is_no_failure() {
+    let gateway = Gateway::start().await;
+    let mut serve = replica(&gateway)
+        .set("SHUTDOWN__ANNOUNCE_SECONDS", "3600")
+        .start();
+    let addresses = serve.ready().await;
+    let _idle = authenticated(&gateway, addresses.starttls).await;
+    let _silent = TcpStream::connect(addresses.http).await.unwrap();
+    serve.signal("TERM").await;
+    serve.logged("finishing the work in progress").await;
+    serve.signal("TERM").await;
+    let status = serve.end(END).await;
+    assert_eq!(status.code(), Some(0), "{}", serve.stderr());
     gateway.stop().await;
 }
 

@@ -3,10 +3,11 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::process::{Invocation, certificates, folder, run};
+use super::process::{Finished, Invocation, certificates, folder, run};
 use crate::support::database;
 
 /// Nobody listens there: a port below 1024 that no service has.
@@ -40,7 +41,8 @@ async fn a_database_that_is_not_there() {
         );
         for finished in [serve, migrate] {
             finished.fails(1, &["database.url"]);
-            assert!(finished.stderr.contains(reason), "{}", finished.stderr);
+            let told = finished.stderr.replace('\\', "");
+            assert!(told.contains(reason), "{told}");
         }
     }
 }
@@ -142,6 +144,86 @@ async fn certificates_that_can_not_be_used() {
     {
         let serve = Invocation::serve(NOWHERE, &files).set("TLS__KEY", bad);
         serve.finish().await.fails(1, &[setting]);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name() {
+    let (_folder, files) = certificates();
+    let finished = Invocation::serve(NOWHERE, &files)
+        .set("SMTP__HOST", "smtp.gateway.example")
+        .finish()
+        .await;
+    finished.fails(
+        1,
+        &["is not for smtp.gateway.example, the name in smtp.host"],
+    );
+    assert!(
+        finished.stderr.contains(", but for "),
+        "{}",
+        finished.stderr
+    );
+    let finished = Invocation::serve(NOWHERE, &files)
+        .set("HTTP__TLS_LISTEN", "127.0.0.1:0")
+        .set("HTTP__BASE_URL", "https://gateway.example")
+        .finish()
+        .await;
+    finished.fails(
+        1,
+        &["is not for gateway.example, the name in http.base_url"],
+    );
+    // Behind a proxy, that name is the proxy's.
+    let finished = Invocation::serve(NOWHERE, &files)
+        .set("HTTP__BASE_URL", "https://gateway.example")
+        .finish()
+        .await;
+    finished.fails(1, &["database.url"]);
+}
+
+#[tokio::test]
+async fn a_database_that_keeps_no_letters() {
+    let (_folder, files) = certificates();
+    for encoding in ["SQL_ASCII", "LATIN1"] {
+        let url = database::create_in(encoding).await;
+        let text = format!("keeps texts as {encoding}, and mail needs UTF8");
+        let serve = Invocation::serve(&url, &files);
+        serve.finish().await.fails(1, &[&text]);
+        let migrate = Invocation::new(["migrate"]).set("DATABASE__URL", &url);
+        migrate.finish().await.fails(1, &[&text]);
+        let tables: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'",
+        )
+        .fetch_one(&mut database::connect(&url).await)
+        .await
+        .unwrap();
+        assert_eq!(tables, 0, "nothing was begun");
+    }
+}
+
+#[tokio::test]
+async fn what_prevents_a_start_is_told_in_the_form_of_the_log() {
+    let (_folder, files) = certificates();
+    let whole = |serve: Finished| -> Vec<Value> {
+        let lines = serve.stderr.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            assert!(
+                line["timestamp"].is_string() && line["message"].is_string(),
+                "{line}"
+            );
+            line
+        });
+        lines.filter(|line| line["level"] == "ERROR").collect()
+    };
+    let wrong = Invocation::serve(NOWHERE, &files)
+        .set("SEAL__KEYS", "nonsense")
+        .set("SMTP__NO_SUCH_THING", "1");
+    assert_eq!(whole(wrong.finish().await).len(), 2);
+    let unreachable = Invocation::serve(NOWHERE, &files);
+    assert_eq!(whole(unreachable.finish().await).len(), 1);
+    // For people.
+    let pretty = Invocation::new(["serve"]).finish().await;
+    for line in pretty.stderr.lines() {
+        assert!(line.starts_with("mailgate: "), "{line}");
     }
 }
 

@@ -193,6 +193,6 @@ async fn what_is_under_way_stays_held_to_the_end() {
     })
     .await;
     serve.signal("TERM").await;
-    assert_eq!(serve.end(END).await.code(), Some(0), "{}", serve.stderr());
+    assert_eq!(serve.end(END).await.code(), Some(1), "{}", serve.stderr());
     gateway.stop().await;
 }

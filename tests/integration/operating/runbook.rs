@@ -109,7 +109,7 @@ async fn every_command_is_answered() {
     for block in blocks {
         let script = block
             .text
-            .replace("127.0.0.1:9090", &metrics.to_string())
+            .replace("127.0.0.1:9464", &metrics.to_string())
             .replace("127.0.0.1:8080", &addresses.http.to_string());
         // Each line by itself, and each says something.
         for line in script.lines() {

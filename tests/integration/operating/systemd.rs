@@ -166,6 +166,9 @@ fn the_units_name_the_sockets_that_the_gateway_knows() {
                 .and_then(|credential| credential.split_once(':'));
             let (name, path) = settings.expect("the settings are a credential");
             assert_eq!(path, "/etc/mailgate/mailgate.toml");
+            // It would fail again, with callers waiting at the sockets.
+            assert!(text.contains("\nRestartPreventExitStatus=2\n"));
+            assert!(text.contains("\nExecReload=/bin/kill -HUP $MAINPID\n"));
             let start = text
                 .lines()
                 .find_map(|line| line.strip_prefix("ExecStart="));

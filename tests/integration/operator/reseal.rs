@@ -1,5 +1,6 @@
 //! `mailgate reseal` beside gateways that run.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
 use mailgate::storage::{acme_accounts, certificates};
 use mailgate_types::audit::Author;
@@ -266,12 +267,24 @@ async fn keys_are_rotated_while_mail_goes_on() {
     assert!(first["resealed"].as_u64().unwrap() > 0, "{first}");
     assert_eq!(first["connecting"], 1, "{first}");
     assert_eq!(first["other_keys_removable"], false, "{first}");
+    assert_eq!(first["other_keys_removable_from"], Value::Null, "{first}");
     sqlx::query("UPDATE oauth_states SET expires_at = now()")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
     let again = answered(url).await;
     assert_eq!(again["other_keys_removable"], true, "{again}");
+    // Links of connect sessions last a week at most.
+    let from: DateTime<Utc> = again["other_keys_removable_from"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let days = from - Utc::now();
+    assert!(
+        days > TimeDelta::hours(167) && days < TimeDelta::hours(169),
+        "{again}"
+    );
     assert_eq!(again["busy"], 0, "{again}");
     assert_eq!(under_other_keys(&gateway, "new").await, 0);
     let third = answered(url).await;
@@ -279,7 +292,8 @@ async fn keys_are_rotated_while_mail_goes_on() {
     let told = reseal(url, &both(), &[]).await;
     told.succeeds();
     assert!(
-        told.stdout.contains("test may be removed from seal.keys"),
+        told.stdout
+            .contains("test may be removed from seal.keys from "),
         "{}",
         told.stdout
     );

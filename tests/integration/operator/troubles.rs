@@ -9,15 +9,18 @@ use mailgate_types::clock::{Clock as _, MovedClock, SharedClock};
 use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 use serde_json::{Value, json};
-use sqlx::Executor as _;
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::just_logs;
 use crate::command_line::process::{Finished, Invocation, certificates, http_client};
 use crate::command_line::serve::replica;
+use crate::support::database;
 use crate::support::gateway::{Gateway, MAILBOX, SEAL_KEY};
+use crate::support::patience;
 use crate::support::ports;
 
 async fn run(gateway: &Gateway, arguments: &[&str]) -> Finished {
@@ -232,6 +235,7 @@ async fn what_a_gateway_needs_is_checked() {
     for name in [
         "settings",
         "open_files",
+        "memory",
         "database",
         "database_tables",
         "database_writes",
@@ -252,6 +256,15 @@ async fn what_a_gateway_needs_is_checked() {
     let table = with_files(check(&gateway, &[])).finish().await;
     table.succeeds();
     assert!(table.stdout.starts_with("CHECK "), "{}", table.stdout);
+
+    let small = with_files(check(&gateway, &["--json"]))
+        .set("LIMITS__IN_FLIGHT_BYTES", "1099511627776")
+        .finish()
+        .await;
+    small.fails(1, &["1 of "]);
+    let answer: Value = serde_json::from_str(&small.stdout).unwrap();
+    let detail = of(&answer, "memory")["detail"].as_str().unwrap();
+    assert!(detail.contains("limits.in_flight_bytes"), "{detail}");
 
     let (_other, others) = certificates();
     let new = "new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
@@ -296,6 +309,119 @@ async fn what_a_gateway_needs_is_checked() {
         &["database.url", "seal.keys", "tls.certificate", "tls.key"],
     );
     gateway.stop().await;
+}
+
+/// What a database's tables are, as `mailgate check` sees it.
+async fn tables_of(gateway: &Gateway, url: &str) -> (bool, String) {
+    let (_folder, files) = certificates();
+    let checked = check(gateway, &["--json"])
+        .set("DATABASE__URL", url)
+        .set("TLS__CERTIFICATE", &files.certificate)
+        .set("TLS__KEY", &files.key)
+        .finish()
+        .await;
+    let answer: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let tables = of(&answer, "database_tables");
+    let is_ok = tables["ok"] == true;
+    assert_eq!(answer["ok"], is_ok, "{answer}");
+    (is_ok, tables["detail"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_checked_as_a_start_would_find_them() {
+    let gateway = Gateway::start().await;
+    let empty = database::create_empty().await;
+    let found = tables_of(&gateway, &empty).await;
+    let first = "none yet: the gateway creates them at its first start";
+    assert_eq!(found, (true, first.to_owned()));
+
+    let mut admin = database::connect(&empty).await;
+    let role = format!("r{}", Uuid::new_v4().simple());
+    for statement in [
+        format!("CREATE ROLE {role} LOGIN"),
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC".to_owned(),
+    ] {
+        admin.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    let (is_ok, detail) = tables_of(
+        &gateway,
+        &empty.replacen("postgres@", &format!("{role}@"), 1),
+    )
+    .await;
+    assert!(!is_ok && detail.contains("may not create any"), "{detail}");
+
+    let (is_ok, detail) = tables_of(&gateway, &database::create_in("SQL_ASCII").await).await;
+    assert!(!is_ok && detail.contains("SQL_ASCII"), "{detail}");
+
+    for (change, told) in [
+        (
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (99999, 'from the future', true, '', 0)",
+            "belongs to a newer mailgate: its migration 99999",
+        ),
+        (
+            "UPDATE _sqlx_migrations SET checksum = 'x' WHERE version = 1",
+            "its migration 1 differs",
+        ),
+        (
+            "DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
+            "older than this program; serve and migrate bring them up to date",
+        ),
+    ] {
+        let url = database::create().await;
+        database::connect(&url).await.execute(change).await.unwrap();
+        let (is_ok, detail) = tables_of(&gateway, &url).await;
+        assert!(!is_ok && detail.contains(told), "{detail}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_end_their_connections_as_postgres_wants_it() {
+    let gateway = Gateway::start().await;
+    let mut own = gateway.database().await;
+    let before = sessions(&mut own).await;
+    for command in [
+        &["subscriber", "list"][..],
+        &["queue", "list"],
+        &["mailboxes", "list"],
+        &["certificates", "list"],
+        &["trust-clock"],
+        &["reseal"],
+    ] {
+        run(&gateway, command).await.succeeds();
+    }
+    // One that fails.
+    run(
+        &gateway,
+        &["queue", "show", "log_01m8ge5vtrfbhvmb9xpzganz65"],
+    )
+    .await
+    .fails(1, &["log_01m8ge5vtrfbhvmb9xpzganz65"]);
+    let migrate = Invocation::new(["migrate"]).set("DATABASE__URL", &gateway.database_url);
+    migrate.finish().await.succeeds();
+    let (_folder, files) = certificates();
+    let checked = check(&gateway, &[])
+        .set("TLS__CERTIFICATE", &files.certificate)
+        .set("TLS__KEY", &files.key);
+    checked.finish().await.succeeds();
+    patience::until("their sessions in the statistics", async || {
+        sessions(&mut own).await.0 >= before.0 + 9
+    })
+    .await;
+    let after = sessions(&mut own).await;
+    assert_eq!(after.1, before.1, "connections that just broke off");
+    gateway.stop().await;
+}
+
+/// The sessions that this database has had, and those that broke off.
+async fn sessions(connection: &mut PgConnection) -> (i64, i64) {
+    sqlx::query_as(
+        "SELECT sessions, sessions_abandoned FROM pg_stat_database WHERE datname = current_database()",
+    )
+    .fetch_one(connection)
+    .await
+    .unwrap()
 }
 
 /// A proxy that refuses all that it is asked for; tells what that was.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailgate::config::DatabaseSettings;
-use mailgate::storage::pool;
+use mailgate::storage::{pool, tables};
 use mailgate::workers;
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate_types::clock::{MovedClock, SharedClock};
@@ -29,15 +29,25 @@ pub async fn create_empty() -> String {
     create_from("template1").await
 }
 
+/// A database with nothing in it, and texts in this encoding.
+pub async fn create_in(encoding: &str) -> String {
+    create_by(&format!(
+        "TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"
+    ))
+    .await
+}
+
 async fn create_from(template: &str) -> String {
+    create_by(&format!("TEMPLATE {template} STRATEGY file_copy")).await
+}
+
+async fn create_by(options: &str) -> String {
     failure::explain();
     let server = SERVER.get_or_init(start).await;
     let name = format!("test_{}", uuid::Uuid::new_v4().simple());
     let mut connection = connect(&server.url("postgres")).await;
     connection
-        .execute(AssertSqlSafe(format!(
-            "CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"
-        )))
+        .execute(AssertSqlSafe(format!("CREATE DATABASE {name} {options}")))
         .await
         .expect("a database can be made");
     connection.close().await.expect("the server closes");
@@ -118,7 +128,7 @@ async fn start() -> PrivatePostgres {
     })
     .await
     .expect("the template can be reached");
-    pool::migrate(&pool).await.expect("the migrations run");
+    tables::migrate(&pool).await.expect("the migrations run");
     let clock: SharedClock = Arc::new(MovedClock::default());
     let partitions = workers::ensure_partitions(&pool, &clock, 90).await;
     partitions.expect("the first partitions can be made");
