@@ -104,11 +104,9 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
     let early = load(&options, preset_before_start(), Table::new())?;
     telemetry::start_logging_by(&early.log, &early.seal_keys);
     let home = Home::open(&options.directory, options.ephemeral)?;
-    let files = certificates::ensure(
-        home.state(),
-        std::slice::from_ref(&early.smtp.host),
-        clock.now(),
-    )?;
+    let names = early.certificate_names().into_iter();
+    let names: Vec<String> = names.map(|called| called.name).collect();
+    let files = certificates::ensure(home.state(), &names, clock.now())?;
     let durability = if options.ephemeral {
         Durability::Throwaway
     } else {

@@ -157,7 +157,7 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Print the description of the REST interface (OpenAPI 3.1, JSON).
+    #[command(about = "Print the description of the REST interface (OpenAPI 3.1, JSON)")]
     Openapi,
     /// Bring the database's tables up to date (serve does so too). Needs database.url.
     Migrate {

@@ -10,7 +10,7 @@ const BASE: u64 = 64 << 20;
 /// One idle connection (docs/speed.md: 10.7 KiB of an SMTP session, in TLS).
 const CONNECTION: u64 = 12 << 10;
 
-/// Where control groups are mounted (cgroups(7)).
+/// Where control groups are mounted (`cgroups(7)`).
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes that a process with these settings uses at most: messages, requests of strangers, and idle connections.
@@ -53,7 +53,7 @@ pub fn mebibytes(bytes: u64) -> u64 {
     (bytes + (1 << 19)) >> 20
 }
 
-/// `MemTotal` of proc_meminfo(5).
+/// `MemTotal` of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
