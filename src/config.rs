@@ -35,7 +35,7 @@ use url::Url;
 
 pub use acme::{AcmeChallenge, AcmeSettings, CertificateSource, ExternalAccount};
 pub use database::DatabaseSettings;
-pub use fingerprint::{Fingerprint, fingerprint};
+pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use log::{LogAddresses, LogFormat, LogSettings};
 pub use mailboxes::MailboxSettings;
@@ -97,6 +97,8 @@ pub struct SandboxSettings {
 /// All settings.
 #[derive(Debug)]
 pub struct Settings {
+    /// Tells them from others.
+    pub fingerprint: Fingerprint,
     /// Days that logs are kept.
     pub log_retention_days: u32,
     /// The database.
@@ -183,23 +185,23 @@ impl Settings {
             setting,
             name: name.to_owned(),
         };
-        let mut names = vec![called("smtp.host", &self.smtp.host)];
+        let mut names = vec![called("smtp.host", &as_certified(&self.smtp.host))];
         if self.http_tls_listen.is_some() {
             let url = Url::parse(&self.http_base_url).ok();
-            let host = url.as_ref().and_then(Url::host);
-            names.extend(host.map(|host| called("http.base_url", &bare(&host))));
+            let host = url.as_ref().and_then(Url::host_str);
+            names.extend(host.map(|host| called("http.base_url", &as_certified(host))));
         }
         names
     }
 }
 
-/// An address without the brackets that it has in a URL.
-fn bare(host: &url::Host<&str>) -> String {
-    match host {
-        url::Host::Domain(name) => (*name).to_owned(),
-        url::Host::Ipv4(address) => address.to_string(),
-        url::Host::Ipv6(address) => address.to_string(),
+/// A host as a certificate has it: a name of any script in ASCII (its A-labels), an address without brackets.
+fn as_certified(host: &str) -> String {
+    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    if let Some(address) = bare {
+        return address.to_owned();
     }
+    url::Host::parse(host).map_or_else(|_| host.to_owned(), |host| host.to_string())
 }
 
 /// Loads the address of the REST interface alone, to ask it something.
@@ -214,15 +216,6 @@ pub fn load_http_listen(
     read_layers(Table::new(), file, environment, |reader| {
         reader.required_listen_address("http.listen")
     })
-}
-
-/// Whether log lines are wanted as JSON, whatever else is wrong with the settings: that is told in the same form.
-pub fn logs_json(
-    file: Option<&Path>,
-    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
-) -> bool {
-    let (settings, _) = lay_all(Table::new(), file, environment);
-    Reader::new(&settings).text("log.format") == "json"
 }
 
 fn read_seal_keys(reader: &mut Reader<'_>) -> Option<SealKeys> {
@@ -245,22 +238,6 @@ fn read_layers<T>(
     environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
     read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
 ) -> Result<T, ConfigError> {
-    let (settings, mut problems) = lay_all(preset, file, environment);
-    let mut reader = Reader::new(&settings);
-    let settings = read(&mut reader);
-    problems.extend(reader.into_problems());
-    match settings {
-        Some(settings) if problems.is_empty() => Ok(settings),
-        _ => Err(ConfigError(problems)),
-    }
-}
-
-/// All layers on each other, and what is wrong with them.
-fn lay_all(
-    preset: Table,
-    file: Option<&Path>,
-    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
-) -> (Table, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut settings = parse("config/default.toml", DEFAULTS, &mut problems);
     layers::lay(&mut settings, preset, "preset", &mut problems);
@@ -279,7 +256,17 @@ fn lay_all(
     }
     let environment = environment.map(|(name, text)| (name.into(), text.into()));
     layers::lay_environment(&mut settings, environment, &mut problems);
-    (settings, problems)
+    let mut reader = Reader::new(&settings);
+    let logs_json = reader.text("log.format") == "json";
+    let settings = read(&mut reader);
+    problems.extend(reader.into_problems());
+    match settings {
+        Some(settings) if problems.is_empty() => Ok(settings),
+        _ => Err(ConfigError {
+            problems,
+            logs_json,
+        }),
+    }
 }
 
 fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
@@ -321,6 +308,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let sandbox_plugin_a = reader.choice("sandbox.plugin_a", &[smtp, gmail_api]);
     let sandbox_plugin_b = reader.choice("sandbox.plugin_b", &[smtp, graph]);
     Some(Settings {
+        fingerprint: Fingerprint::of(reader.table()),
         log_retention_days: reader.number("LOG_RETENTION_DAYS", 1, 36_500),
         database,
         http_tls_listen: reader.listen_address("http.tls_listen"),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +45,9 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// How long the end waits for what can't be called off.
 const LEFT_OVER: Duration = Duration::from_secs(1);
+
+/// Whether `serve` logs JSON.
+static LOGS_JSON: AtomicBool = AtomicBool::new(false);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -193,7 +197,7 @@ enum Failure {
     #[error("{0}")]
     Ended(String),
     #[error(
-        "a second signal ended the process with work in hand ({0} tasks): gateways look up what was being sent, and whoever has got no answer sends again"
+        "a second signal cut off {0} tasks: what was being sent is looked up, and a request without an answer may be sent again"
     )]
     CutOff(usize),
     #[error("the runtime can't be started: {0}")]
@@ -216,23 +220,30 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // ring is the one crypto provider of the process; a second installation would find it in place.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let logs_json = match &arguments.command {
-        Command::Serve { config } => config::logs_json(config.as_deref(), std::env::vars_os()),
-        _ => false,
-    };
+    let serves = matches!(arguments.command, Command::Serve { .. });
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(&failure, logs_json);
+            let logs_json = match &failure {
+                Failure::Config(error) => error.logs_json,
+                _ => LOGS_JSON.load(Ordering::Relaxed),
+            };
+            report(&failure, serves && logs_json);
             failure.exit_code()
         }
     }
 }
 
-/// Says why the process ends, in the form of the log where a program reads it.
-fn tell(failure: &Failure, logs_json: bool) {
+/// Says why the process ends, in the form of the log where a program reads that.
+fn report(failure: &Failure, logs_json: bool) {
     if logs_json {
+        // It was logged when it happened.
+        if matches!(failure, Failure::Ended(_)) {
+            return;
+        }
         telemetry::start_logging(LogFormat::Json, "error", None);
+        // Whatever the settings leave out.
+        telemetry::set_filter("error");
     }
     for line in failure.to_string().lines() {
         if logs_json {
@@ -302,11 +313,11 @@ fn run(command: Command) -> Result<(), Failure> {
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
-    let in_force = config::fingerprint(file.as_deref(), std::env::vars_os())?;
+    LOGS_JSON.store(settings.log.format == LogFormat::Json, Ordering::Relaxed);
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    let reload = Reload::new(file, settings.fingerprint.clone())?;
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, commit = COMMIT, "mailgate starts");
-    let reload = Reload::new(file, in_force)?;
     if let Err(error) = telemetry::open_files::raise() {
         tracing::warn!(%error, "the limit of open files can't be raised");
     }

@@ -24,6 +24,7 @@ pub use acme::{order as order_certificates, show as show_certificates};
 pub use billing::run as billing_loop;
 pub use certificate::{
     EVERY as CERTIFICATE_EVERY, look as look_at_certificate, run as keep_certificate,
+    warn as warn_of_certificate,
 };
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;

@@ -1,19 +1,22 @@
 //! Which settings have changed since they were read, without keeping the secrets among them twice.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
-
-use super::{ConfigError, lay_all};
 
 /// The SHA-256 of each setting's value, by the setting's name.
 #[derive(Debug, Clone)]
 pub struct Fingerprint(BTreeMap<String, [u8; 32]>);
 
 impl Fingerprint {
+    /// Of these layers.
+    pub(super) fn of(settings: &Table) -> Self {
+        let mut all = BTreeMap::new();
+        add(&mut all, "", settings);
+        Self(all)
+    }
+
     /// The settings whose values are others in `newer`, by their names.
     #[must_use]
     pub fn changed(&self, newer: &Self) -> Vec<String> {
@@ -30,24 +33,6 @@ impl Fingerprint {
             self.0.insert(name.to_owned(), *digest);
         }
     }
-}
-
-/// Reads all layers of settings again.
-///
-/// # Errors
-///
-/// [`ConfigError`], if a layer can't be read or isn't one of settings.
-pub fn fingerprint(
-    file: Option<&Path>,
-    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
-) -> Result<Fingerprint, ConfigError> {
-    let (settings, problems) = lay_all(Table::new(), file, environment);
-    if !problems.is_empty() {
-        return Err(ConfigError(problems));
-    }
-    let mut all = BTreeMap::new();
-    add(&mut all, "", &settings);
-    Ok(Fingerprint(all))
 }
 
 fn add(all: &mut BTreeMap<String, [u8; 32]>, within: &str, table: &Table) {
@@ -69,27 +54,21 @@ mod tests {
 
     use super::*;
 
-    fn of(environment: &[(&str, &str)]) -> Fingerprint {
-        fingerprint(None, environment.iter().copied()).unwrap()
+    fn of(text: &str) -> Fingerprint {
+        Fingerprint::of(&text.parse().unwrap())
     }
 
     #[test]
     fn what_has_changed_is_named_and_nothing_else() {
-        let before = of(&[("MAILGATE__SEAL__KEYS", "k1:a")]);
+        let before = of("days = 90\n[log]\nfilter = 'info'\n[seal]\nkeys = ['k1:a']\n[a.b]\nc = 1");
         assert_eq!(before.changed(&before), [] as [&str; 0]);
-        let after = of(&[
-            ("MAILGATE__SEAL__KEYS", "k2:b,k1:a"),
-            ("MAILGATE__LOG__FILTER", "debug"),
-            ("LOG_RETENTION_DAYS", "7"),
-            ("MAILGATE__PLUGINS__PLUGIN_A__CLIENT_ID", "x"),
-        ]);
-        let names = [
-            "LOG_RETENTION_DAYS",
-            "log.filter",
-            "plugins.plugin_a.client_id",
-            "seal.keys",
-        ];
-        assert_eq!(before.changed(&after), names);
+        let after =
+            of("days = 7\n[log]\nfilter = 'debug'\n[seal]\nkeys = ['k2:b', 'k1:a']\n[a.b]\nc = 2");
+        let changed = before.changed(&after);
+        assert_eq!(changed, ["a.b.c", "days", "log.filter", "seal.keys"]);
         assert!(!format!("{after:?}").contains("k2:b"));
+        let mut adopted = before;
+        adopted.adopt(&after, "log.filter");
+        assert_eq!(adopted.changed(&after), ["a.b.c", "days", "seal.keys"]);
     }
 }

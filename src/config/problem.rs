@@ -28,5 +28,10 @@ impl Display for Problem {
 
 /// The settings can't be used; every problem of them.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct ConfigError(pub Vec<Problem>);
+#[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct ConfigError {
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// Whether `log.format` asks for JSON, whatever else is wrong.
+    pub logs_json: bool,
+}

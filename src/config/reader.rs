@@ -30,6 +30,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// All that is read from.
+    pub(super) const fn table(&self) -> &'a Table {
+        self.settings
+    }
+
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems
     }

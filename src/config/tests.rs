@@ -20,7 +20,7 @@ fn load_with(environment: &[(&str, &str)], file: Option<&str>) -> Result<Setting
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     )
-    .map_err(|error| error.0.iter().map(ToString::to_string).collect())
+    .map_err(|error| error.problems.iter().map(ToString::to_string).collect())
 }
 
 const KEY: &str = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";

@@ -42,9 +42,7 @@ impl Source {
             CertificateSource::Files { certificate, key } => {
                 let names = settings.certificate_names();
                 let certificate = ServerCertificate::load_for(certificate, key, names)?;
-                if let Some(why) = certificate.unreliable() {
-                    tracing::warn!("tls.certificate: {why}");
-                }
+                workers::warn_of_certificate(&certificate);
                 Ok(Self::Files(Arc::new(certificate)))
             }
             CertificateSource::Acme(acme) => Ok(Self::Acme(acme.clone())),

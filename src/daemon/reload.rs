@@ -1,18 +1,19 @@
 //! SIGHUP: what can be changed while the gateway runs is read again, and what can't be is named.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toml::Table;
+use tracing::field::display;
 
-use crate::config::{self, ConfigError, Fingerprint};
+use crate::config::{self, Fingerprint, Settings};
 use crate::telemetry;
 use crate::workers;
 use mailgate_server::tls::ServerCertificate;
 
-/// The one setting that takes effect at once.
+/// The one setting that takes effect immediately.
 const FILTER: &str = "log.filter";
 
 /// Takes the signal from its making on: it ends the process no more.
@@ -50,9 +51,14 @@ impl Reload {
             }
             let file = self.file.clone();
             // A name to listen on may have to be looked up.
-            let read = tokio::task::spawn_blocking(move || read(file.as_deref()));
-            match read.await {
-                Ok(Ok((filter, newer))) => self.take(&filter, &newer),
+            let read = tokio::task::spawn_blocking(move || {
+                config::load(Table::new(), file.as_deref(), std::env::vars_os())
+            });
+            let Some(read) = stop.run_until_cancelled(read).await else {
+                return;
+            };
+            match read {
+                Ok(Ok(settings)) => self.take(&settings),
                 Ok(Err(error)) => {
                     tracing::error!(%error, "SIGHUP: the settings can't be used; those before stay in force");
                 }
@@ -61,14 +67,16 @@ impl Reload {
         }
     }
 
-    fn take(&mut self, filter: &str, newer: &Fingerprint) {
+    fn take(&mut self, settings: &Settings) {
+        let newer = &settings.fingerprint;
         let mut changed = self.in_force.changed(newer);
         if changed.iter().any(|name| name == FILTER) {
-            telemetry::set_filter(filter);
+            telemetry::set_filter(&settings.log.filter);
             self.in_force.adopt(newer, FILTER);
             changed.retain(|name| name != FILTER);
         }
-        tracing::info!("SIGHUP: the certificate's files and log.filter are read again");
+        let file = self.file.as_ref().map(|file| display(file.display()));
+        tracing::info!(file, "SIGHUP: the settings were read again");
         if !changed.is_empty() {
             let settings = changed.join(", ");
             tracing::warn!(
@@ -77,11 +85,4 @@ impl Reload {
             );
         }
     }
-}
-
-/// The filter, and all settings.
-fn read(file: Option<&Path>) -> Result<(String, Fingerprint), ConfigError> {
-    let settings = config::load(Table::new(), file, std::env::vars_os())?;
-    let fingerprint = config::fingerprint(file, std::env::vars_os())?;
-    Ok((settings.log.filter, fingerprint))
 }

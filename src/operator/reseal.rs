@@ -57,7 +57,7 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys, removable_from: Da
             "unopened": resealed.unopened,
             "connecting": resealed.lapsing,
             "other_keys_removable": complete,
-            "other_keys_removable_from": complete.then(|| iso8601(removable_from)),
+            "other_keys_removable_from": (complete && !others.is_empty()).then(|| iso8601(removable_from)),
         });
         println!("{value}");
         return;
@@ -86,7 +86,7 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys, removable_from: Da
         (true, true) => println!("Everything is sealed with {first}, the only one of seal.keys."),
         (true, false) => println!(
             "Everything is sealed with {first}. If every gateway has {first} as its first key by now, {others} may be \
-             removed from seal.keys from {} on: until then there may be links of connect sessions that only {others} opens.",
+             removed from seal.keys from {} on: until then there may be links of connect sessions that only {others} opens. A later run says a later time: note this one.",
             iso8601(removable_from)
         ),
         (false, _) => println!("Keep all keys, and run mailgate reseal again."),

@@ -14,7 +14,6 @@ use sqlx::{
 use super::database_url::{self, UrlError};
 use super::error_class::is_refusal;
 use super::left_backends::{Backend, LeftBackends, backend_of};
-use super::outage::Outage as _;
 use super::transaction;
 use crate::config::DatabaseSettings;
 use mailgate_types::clock::SharedClock;
@@ -82,7 +81,8 @@ impl From<MigrateError> for PoolError {
 }
 
 /// What to do when the database can't be reached, by the error (SQLSTATE, Appendix A of the manual).
-fn advice(error: &sqlx::Error) -> &'static str {
+#[must_use]
+pub fn advice(error: &sqlx::Error) -> &'static str {
     if let Some(advice) = database_url::certificate_advice(error) {
         return advice;
     }
@@ -123,23 +123,20 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE)
-        // Longer than anybody waits: an outage is told once, by `readiness`.
-        .acquire_slow_threshold(ACQUIRE * 2)
         .after_connect(move |connection, _| {
             let bounds = bounds.clone();
             Box::pin(async move {
-                match connection.execute(AssertSqlSafe(bounds)).await {
-                    // Broken already: whoever gets it finds that out, and no line is logged for each.
-                    Err(error) if !error.is_outage() => Err(error),
-                    _ => Ok(()),
-                }
+                connection.execute(AssertSqlSafe(bounds)).await?;
+                Ok(())
             })
         })
         .test_before_acquire(false)
         .before_acquire(|connection, meta| {
             Box::pin(async move {
-                // One that has broken meanwhile is replaced, without a line for each.
-                Ok(meta.idle_for <= FRESH || connection.ping().await.is_ok())
+                if meta.idle_for > FRESH {
+                    connection.ping().await?;
+                }
+                Ok(true)
             })
         })
         .connect_with(options.clone())

@@ -40,7 +40,7 @@ pub fn shortage(settings: &Settings, permitted: Option<u64>) -> Option<String> {
     let (permitted, needed) = (permitted?, needed(settings));
     (permitted < needed).then(|| {
         format!(
-            "this process may use {} MiB of memory, but limits.in_flight_bytes, limits.unauthenticated_bytes, limits.smtp_connections and limits.http_connections together may need {}: give it that much (MemoryMax in the systemd unit, mem_limit in the compose file), or lower these settings, so that it refuses mail for a moment rather than being killed",
+            "this process may use {} MiB of memory, but limits.in_flight_bytes, limits.unauthenticated_bytes, limits.smtp_connections and limits.http_connections together may need {}: give it that much (a machine with more, MemoryMax in the systemd unit, mem_limit in the compose file), or lower these settings, so that it refuses mail for a moment rather than being killed",
             mebibytes(permitted),
             mebibytes(needed)
         )

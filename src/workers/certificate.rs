@@ -19,6 +19,13 @@ pub async fn run(certificate: Arc<ServerCertificate>, every: Duration, stop: Can
     }
 }
 
+/// Warns of a certificate that some clients refuse.
+pub fn warn(certificate: &ServerCertificate) {
+    if let Some(why) = certificate.unreliable() {
+        tracing::warn!("tls.certificate: {why}");
+    }
+}
+
 /// Looks at the files, and says what has changed.
 pub async fn look(certificate: &ServerCertificate) {
     let refused = gauge!("mailgate_certificate_refused");
@@ -27,6 +34,7 @@ pub async fn look(certificate: &ServerCertificate) {
         Ok(true) => {
             refused.set(0);
             tracing::info!("the certificate has changed; new connections see it");
+            warn(certificate);
         }
         Err(error) => {
             refused.set(1);

@@ -1,6 +1,6 @@
 //! Checks whether the database can be used, and makes the log's partitions of today and tomorrow if they are missing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 use tokio::time::timeout;
@@ -8,11 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::partitions::ensure;
 use super::pause;
-use crate::storage::readiness::{Readiness, Unable};
+use crate::storage::pool;
+use crate::storage::readiness::{Readiness, Ready, Unable};
 use mailgate_types::clock::SharedClock;
 
 /// How often to check.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// How often to try a new connection.
+const DOOR: Duration = Duration::from_secs(10);
 
 /// How long making the partitions may take, so that the checks go on.
 const MADE: Duration = Duration::from_secs(5);
@@ -25,10 +29,49 @@ pub async fn run(
     retention_days: u32,
     stop: CancellationToken,
 ) {
+    let mut door = Door::default();
     while pause(EVERY, &stop).await {
+        let look = async {
+            look(&readiness, &pool, &clock, retention_days).await;
+            door.look(&readiness, &pool).await;
+        };
         tokio::select! {
-            () = look(&readiness, &pool, &clock, retention_days) => {}
+            () = look => {}
             () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Whether the database takes new connections: those that are open go on after its role's password was changed.
+#[derive(Default)]
+struct Door {
+    looked: Option<Instant>,
+    is_shut: bool,
+}
+
+impl Door {
+    /// Tries now and then, and logs a change. An outage of everything is for `readiness` to report.
+    async fn look(&mut self, readiness: &Readiness, pool: &PgPool) {
+        if readiness.last() != Ready::Yes || self.looked.is_some_and(|at| at.elapsed() < DOOR) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let reached = match timeout(MADE, pool::reach(pool)).await {
+            Ok(Err(error)) => Err(error),
+            // A slow one is no refusal.
+            Ok(Ok(())) | Err(_) => Ok(()),
+        };
+        match (reached, self.is_shut) {
+            (Err(error), false) => {
+                let advice = pool::advice(&error);
+                tracing::error!(%error, "the database refuses new connections, and those that are open are used until they end; {advice}");
+                self.is_shut = true;
+            }
+            (Ok(()), true) => {
+                tracing::info!("the database takes new connections again");
+                self.is_shut = false;
+            }
+            _ => {}
         }
     }
 }

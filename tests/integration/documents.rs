@@ -60,7 +60,7 @@ const LANGUAGES: [(&str, Use); 6] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 31] = [
+const STARTS: [(&str, Use); 32] = [
     (
         "make ",
         Use::Elsewhere(
@@ -109,6 +109,7 @@ const STARTS: [(&str, Use); 31] = [
         Use::Elsewhere("wants a machine of its own: tests/container installs the package"),
     ),
     ("curl -s http://127.0.0.1:", Use::Asking),
+    ("systemctl ", Use::Elsewhere("wants systemd")),
     (
         "journalctl ",
         Use::Elsewhere("wants systemd, or containers that run"),

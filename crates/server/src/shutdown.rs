@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long what has nothing in hand may take to end.
-const IDLE: Duration = Duration::from_millis(300);
+const IDLE: Duration = Duration::from_secs(1);
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy)]
@@ -125,8 +125,8 @@ impl Shutdown {
         };
         let cut = tokio::select! {
             () = ended => 0,
-            _ = terminate.recv() => self.at_once().await,
-            _ = interrupt.recv() => self.at_once().await,
+            _ = terminate.recv() => self.stop_now().await,
+            _ = interrupt.recv() => self.stop_now().await,
         };
         self.soft.cancel();
         self.hard.cancel();
@@ -134,7 +134,7 @@ impl Shutdown {
     }
 
     /// What is idle ends by itself; answers how many tasks don't.
-    async fn at_once(&self) -> usize {
+    async fn stop_now(&self) -> usize {
         tracing::warn!("second signal: stopping immediately");
         self.soft.cancel();
         self.tracker.close();

@@ -17,6 +17,9 @@ use zeroize::Zeroizing;
 
 use crate::certificate_names::{self, CalledBy, NotFor};
 
+/// A server that its settings give no name: any certificate may be shown.
+const UNNAMED: &str = "localhost";
+
 /// The certificate can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerTlsError {
@@ -263,6 +266,8 @@ impl Files {
         })?;
         for called in names {
             match certificate_names::check(&pair.cert[0], called) {
+                // Some settings have no name of their own.
+                Err(NotFor::Name { .. }) if called.name.eq_ignore_ascii_case(UNNAMED) => {}
                 Err(reason @ NotFor::Name { .. }) => {
                     return Err(ServerTlsError::Name {
                         path: certificate.to_owned(),
@@ -270,7 +275,7 @@ impl Files {
                         reason,
                     });
                 }
-                // Some clients take it. `unreliable` says so.
+                // Some clients take it: `unreliable` says why others don't.
                 Err(NotFor::CommonNameAlone { .. }) | Ok(()) => {}
             }
         }
@@ -359,11 +364,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_pair_for_another_name_is_refused_and_kept_out() {
-        let (folder, good) = (Folder::new(), make());
+        let folder = Folder::new();
+        let good = rcgen::generate_simple_self_signed(vec!["good.example".to_owned()]).unwrap();
+        let good = (good.cert.pem(), good.signing_key.serialize_pem());
         let other = rcgen::generate_simple_self_signed(vec!["other.example".to_owned()]).unwrap();
         let other = (other.cert.pem(), other.signing_key.serialize_pem());
         let load = || {
-            let names = ["localhost", "localhost"].map(|name| CalledBy {
+            let names = ["good.example", "localhost"].map(|name| CalledBy {
                 setting: "smtp.host",
                 name: name.to_owned(),
             });
@@ -373,7 +380,7 @@ mod tests {
         let error = load().unwrap_err().to_string();
         for part in [
             "certificate.pem",
-            "not for localhost",
+            "not for good.example",
             "smtp.host",
             "for other.example",
         ] {

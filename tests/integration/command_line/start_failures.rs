@@ -218,8 +218,28 @@ async fn what_prevents_a_start_is_told_in_the_form_of_the_log() {
         .set("SEAL__KEYS", "nonsense")
         .set("SMTP__NO_SUCH_THING", "1");
     assert_eq!(whole(wrong.finish().await).len(), 2);
-    let unreachable = Invocation::serve(NOWHERE, &files);
-    assert_eq!(whole(unreachable.finish().await).len(), 1);
+    for filter in ["info", "off", "mailgate_smtp=debug"] {
+        let unreachable = Invocation::serve(NOWHERE, &files).set("LOG__FILTER", filter);
+        assert_eq!(whole(unreachable.finish().await).len(), 1, "{filter}");
+    }
+    // What can be read once only.
+    let piped = Invocation::serve(NOWHERE, &files)
+        .argument("--config")
+        .argument("/dev/stdin")
+        .under([
+            "sh",
+            "-c",
+            "echo 'smtp.host = \"localhost\"' | \"$0\" \"$@\"",
+        ]);
+    let lines = whole(piped.finish().await);
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("database.url"),
+        "{lines:?}"
+    );
     // For people.
     let pretty = Invocation::new(["serve"]).finish().await;
     for line in pretty.stderr.lines() {

@@ -1,9 +1,13 @@
 //! The settings that the documents show, as the gateway reads them.
 
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
 
 use mailgate::config::{self, Settings};
-use tempfile::NamedTempFile;
+use mailgate_server::tls::ServerCertificate;
+use tempfile::{NamedTempFile, TempDir};
 use toml::Table;
 
 use super::blocks::Block;
@@ -34,6 +38,41 @@ fn load(block: &Block) -> Settings {
     let needed = needed.filter(|(name, _)| !(is_acme && name.starts_with("MAILGATE__TLS__")));
     config::load(Table::new(), Some(file.path()), needed)
         .unwrap_or_else(|error| panic!("{}: {error}\n{}", block.place(), block.text))
+}
+
+/// `deploy/prepare`, beside its own files, in a folder of its own.
+#[test]
+fn what_is_prepared_for_containers_is_what_the_gateway_takes() {
+    let folder = TempDir::new().unwrap();
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    for name in ["prepare", "Caddyfile", "mailgate.toml"] {
+        fs::copy(deploy.join(name), folder.path().join(name)).unwrap();
+    }
+    let prepared = Command::new(folder.path().join("prepare"))
+        .args(["smtp.gateway.example", "https://gateway.example"])
+        .output()
+        .unwrap();
+    assert!(prepared.status.success(), "{prepared:?}");
+    let private = folder.path().join("private");
+    let (tls, secrets) = (private.join("etc/tls"), private.join("secrets"));
+    let environment = [
+        ("MAILGATE__DATABASE__URL_FILE", secrets.join("database_url")),
+        ("MAILGATE__SEAL__KEYS_FILE", secrets.join("seal_keys")),
+        ("MAILGATE__TLS__CERTIFICATE", tls.join("fullchain.pem")),
+        ("MAILGATE__TLS__KEY", tls.join("privkey.pem")),
+    ];
+    let settings = private.join("etc/mailgate.toml");
+    let settings = config::load(Table::new(), Some(&settings), environment.into_iter());
+    let settings = settings.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(settings.http_listen.to_string(), "[::]:8080");
+    assert_eq!(settings.http_base_url, "https://gateway.example");
+    let names = settings.certificate_names();
+    ServerCertificate::load_for(&tls.join("fullchain.pem"), &tls.join("privkey.pem"), names)
+        .expect("it is for the name");
+    let image = deploy.join("mailgate.toml");
+    let image = config::load(Table::new(), Some(&image), NEEDED.into_iter()).unwrap();
+    assert_eq!(image.http_listen, settings.http_listen);
+    assert_eq!(image.metrics_listen, settings.metrics_listen);
 }
 
 #[test]

@@ -17,6 +17,9 @@ const PASSWORD: &str = "correct-horse";
 
 const GONE: &str = "the database can't be used; nothing more is logged about it until it is back";
 
+/// Before all that was open has ended.
+const SHUT: &str = "the database refuses new connections";
+
 const END_ALL: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'";
 
@@ -107,6 +110,39 @@ async fn a_refused_sign_in_is_an_outage_that_is_told_once() {
         };
         assert!(line["cause"].as_str().unwrap().contains(cause), "{line}");
     }
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_password_is_told_while_open_connections_go_on() {
+    let server = DurablePostgres::start().await;
+    let url = server.create_database().await;
+    let mut admin = PgConnection::connect(&url).await.unwrap();
+    let url = with_password(&server, &mut admin, &url).await;
+    let gateway = Gateway::builder().database(&url).start().await;
+    let mut serve = replica(&gateway).start();
+    serve.ready().await;
+    let statement = format!("ALTER ROLE {ROLE} PASSWORD 'another'");
+    admin.execute(AssertSqlSafe(statement)).await.unwrap();
+    let said = |begins: &str| {
+        let mut lines = lines(&serve);
+        lines.retain(|line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|it| it.starts_with(begins))
+        });
+        lines
+    };
+    patience::until("a line of it", async || !said(SHUT).is_empty()).await;
+    let error = said(SHUT)[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("password authentication failed"), "{error}");
+    let statement = format!("ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'");
+    admin.execute(AssertSqlSafe(statement)).await.unwrap();
+    let open = "the database takes new connections again";
+    patience::until("a line of its end", async || !said(open).is_empty()).await;
+    assert_eq!((said(SHUT).len(), said(open).len()), (1, 1));
+    assert_eq!(said(GONE), [] as [Value; 0], "what is open goes on");
     serve.terminate().await;
     gateway.stop().await;
 }

@@ -16,7 +16,7 @@ fn said(lines: &[Value], message: &str) -> usize {
     said.count()
 }
 
-const REREAD: &str = "SIGHUP: the certificate's files and log.filter are read again";
+const REREAD: &str = "SIGHUP: the settings were read again";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hangup_reads_again_what_can_be_and_names_the_rest() {
@@ -95,9 +95,8 @@ async fn a_hangup_during_the_start_and_the_end_kills_nobody() {
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
     assert!(first["commit"].is_string(), "{first}");
     assert_eq!(lines(&serve)[0], first, "it is the first line");
-    // The handler is made right after the line.
-    serve.ready().await;
     serve.signal("HUP").await;
+    serve.ready().await;
     serve.logged(REREAD).await;
     serve.signal("TERM").await;
     serve.logged("finishing the work in progress").await;

@@ -379,8 +379,14 @@ async fn tables_are_checked_as_a_start_would_find_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_end_their_connections_as_postgres_wants_it() {
     let gateway = Gateway::start().await;
-    let mut own = gateway.database().await;
+    // No gateway's, which ends connections of its own.
+    let url = database::create().await;
+    let mut own = database::connect(&url).await;
     let before = sessions(&mut own).await;
+    let run = async |arguments: &[&str]| {
+        let command = Invocation::new(arguments).set("DATABASE__URL", &url);
+        command.set("SEAL__KEYS", SEAL_KEY).finish().await
+    };
     for command in [
         &["subscriber", "list"][..],
         &["queue", "list"],
@@ -388,20 +394,16 @@ async fn commands_end_their_connections_as_postgres_wants_it() {
         &["certificates", "list"],
         &["trust-clock"],
         &["reseal"],
+        &["migrate"],
     ] {
-        run(&gateway, command).await.succeeds();
+        run(command).await.succeeds();
     }
     // One that fails.
-    run(
-        &gateway,
-        &["queue", "show", "log_01m8ge5vtrfbhvmb9xpzganz65"],
-    )
-    .await
-    .fails(1, &["log_01m8ge5vtrfbhvmb9xpzganz65"]);
-    let migrate = Invocation::new(["migrate"]).set("DATABASE__URL", &gateway.database_url);
-    migrate.finish().await.succeeds();
+    let missing = "log_01m8ge5vtrfbhvmb9xpzganz65";
+    run(&["queue", "show", missing]).await.fails(1, &[missing]);
     let (_folder, files) = certificates();
     let checked = check(&gateway, &[])
+        .set("DATABASE__URL", &url)
         .set("TLS__CERTIFICATE", &files.certificate)
         .set("TLS__KEY", &files.key);
     checked.finish().await.succeeds();
