@@ -17,7 +17,8 @@ use mailgate::dev::{self, DevError, DevOptions};
 use mailgate::operator::certificates::CertificatesAction;
 use mailgate::operator::mailboxes::MailboxesAction;
 use mailgate::operator::queue::QueueAction;
-use mailgate::operator::{self, OperatorError, SubscriberAction};
+use mailgate::operator::subscribers::SubscriberAction;
+use mailgate::operator::{self, OperatorError};
 use mailgate::rest::openapi_json;
 use mailgate::storage::pool::{self, PoolError};
 use mailgate::storage::tables;
@@ -275,7 +276,7 @@ fn run(command: Command) -> Result<(), Failure> {
                 action,
                 json,
                 config,
-            } => Ok(operator::run(&action, json, config.as_deref()).await?),
+            } => Ok(operator::subscribers::run(&action, json, config.as_deref()).await?),
             Command::Reseal { json, config } => {
                 Ok(operator::reseal::run(json, config.as_deref()).await?)
             }

@@ -1,0 +1,238 @@
+//! `mailgate subscriber`: the accounts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::json;
+use sqlx::PgPool;
+use tokio_util::task::TaskTracker;
+
+use super::table::Table;
+use super::{OperatorError, on_database};
+use crate::accounts::{Accounts, RenewError, Renewal, Subscriber};
+use crate::config::{self, OperatorSettings};
+use crate::mailboxes::Mailboxes;
+use crate::providers::mail::MailProviders;
+use crate::storage::{pool, tables};
+use crate::telemetry;
+use mailgate_types::audit::Author;
+use mailgate_types::database_clock::DatabaseClock;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::SubscriptionStatus;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum SubscriberAction {
+    /// Create a subscriber; its API secret is shown once.
+    Create {
+        /// Display name.
+        #[arg(long)]
+        label: String,
+        /// Contact address.
+        #[arg(long)]
+        email: String,
+    },
+    /// List all subscribers, without their secrets.
+    List,
+    /// Renew a subscriber's API secret; the old one stops working immediately.
+    ResetSecret {
+        /// sub_…
+        subscriber_id: String,
+        /// Also end all additional API secrets, send keys and connect sessions, and take back an address that was changed
+        /// within 72 hours: for a secret that was stolen.
+        #[arg(long)]
+        revoke_all: bool,
+        /// With --revoke-all, keep the address.
+        #[arg(long, requires = "revoke_all")]
+        keep_email: bool,
+    },
+    /// Set a subscriber's address at once: changes of it that could be confirmed or undone end, with all portal sessions.
+    SetEmail {
+        /// sub_…
+        subscriber_id: String,
+        /// The address.
+        #[arg(long)]
+        email: String,
+    },
+    /// Permanently delete a subscriber and its apps.
+    Delete {
+        /// sub_…
+        subscriber_id: String,
+    },
+}
+
+/// Runs one action and prints its result.
+pub async fn run(
+    action: &SubscriberAction,
+    json: bool,
+    file: Option<&Path>,
+) -> Result<(), OperatorError> {
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    on_database(&settings.database.clone(), async |pool| {
+        act(action, json, settings, pool).await
+    })
+    .await
+}
+
+async fn act(
+    action: &SubscriberAction,
+    json: bool,
+    settings: OperatorSettings,
+    pool: PgPool,
+) -> Result<(), OperatorError> {
+    tables::migrate(&pool).await?;
+    let clock = DatabaseClock::shared();
+    pool::synchronize(&pool, &clock).await?;
+    let seal_keys = Arc::new(settings.seal_keys);
+    let accounts = Accounts::new(
+        pool.clone(),
+        Arc::clone(&seal_keys),
+        Arc::clone(&clock),
+        &settings.limits,
+        settings.payprov.as_ref(),
+        TaskTracker::new(),
+    );
+    let author = Author::operator(None);
+    match action {
+        SubscriberAction::Create { label, email } => {
+            let email = parse_email(email)?;
+            let length = label.chars().count();
+            if label.trim().is_empty() || length > 255 || label.chars().any(char::is_control) {
+                let text =
+                    "--label: must have 1 to 255 characters, none of them a control character";
+                return Err(OperatorError::Argument(text.to_owned()));
+            }
+            let created = accounts.sign_up(label, &email, author).await?;
+            print_secret(json, created.id, created.api_secret.expose());
+        }
+        SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
+        SubscriberAction::ResetSecret {
+            subscriber_id,
+            revoke_all,
+            keep_email,
+        } => {
+            let id = parse_id(subscriber_id)?;
+            let renewal = if *revoke_all {
+                Renewal::ending_all(*keep_email)
+            } else {
+                Renewal::default()
+            };
+            match accounts.renew_api_secret(id, renewal, author).await {
+                Ok((secret, _)) => print_secret(json, id, secret.expose()),
+                Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        SubscriberAction::SetEmail {
+            subscriber_id,
+            email,
+        } => {
+            let (id, email) = (parse_id(subscriber_id)?, parse_email(email)?);
+            if !accounts.set_email(id, &email, author).await? {
+                return Err(OperatorError::NotFound(id));
+            }
+            print_email(json, id, &email);
+        }
+        SubscriberAction::Delete { subscriber_id } => {
+            let id = parse_id(subscriber_id)?;
+            let tracker = TaskTracker::new();
+            let providers = MailProviders::new(
+                &settings.plugins,
+                &settings.sending,
+                &settings.smtp_host,
+                &clock,
+            )?;
+            let mailboxes = Mailboxes::new(
+                pool.clone(),
+                seal_keys,
+                clock,
+                Arc::new(providers),
+                tracker.clone(),
+                Arc::new(settings.mailboxes),
+            );
+            let is_deleted = mailboxes.delete_subscriber(id, author).await?;
+            // Until its grants are revoked.
+            tracker.close();
+            tracker.wait().await;
+            if !is_deleted {
+                return Err(OperatorError::NotFound(id));
+            }
+            if json {
+                println!("{}", json!({ "deleted": id.to_string() }));
+            } else {
+                println!("{id} is deleted, with its apps.");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse_id(text: &str) -> Result<SubscriberId, OperatorError> {
+    text.parse()
+        .map_err(|_| OperatorError::Argument(format!("{text:?} is no subscriber id (sub_…)")))
+}
+
+fn print_secret(json: bool, id: SubscriberId, api_secret: &str) {
+    if json {
+        let value = json!({ "subscriber_id": id.to_string(), "api_secret": api_secret });
+        println!("{value}");
+    } else {
+        println!("subscriber_id  {id}");
+        println!("api_secret     {api_secret}");
+        println!("Save the secret now: it won't be shown again.");
+    }
+}
+
+fn parse_email(text: &str) -> Result<EmailAddress, OperatorError> {
+    let parsed = EmailAddress::parse(text).ok();
+    let parsed = parsed.filter(EmailAddress::is_plain);
+    parsed.ok_or_else(|| OperatorError::Argument(format!("--email: {text:?} is no email address")))
+}
+
+fn print_email(json: bool, id: SubscriberId, email: &EmailAddress) {
+    if json {
+        let value = json!({ "subscriber_id": id.to_string(), "email": email.as_str() });
+        println!("{value}");
+    } else {
+        println!("{id} now has the address {email}.");
+    }
+}
+
+fn print_list(json: bool, subscribers: &[Subscriber]) {
+    if json {
+        let list: Vec<_> = subscribers
+            .iter()
+            .map(|subscriber| {
+                json!({
+                    "subscriber_id": subscriber.id.to_string(),
+                    "label": subscriber.label,
+                    "email": subscriber.email,
+                    "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
+                    "created_at": subscriber.created_at,
+                })
+            })
+            .collect();
+        println!("{}", json!({ "subscribers": list }));
+        return;
+    }
+    if subscribers.is_empty() {
+        println!("There are no subscribers yet: mailgate subscriber create --label … --email …");
+        return;
+    }
+    let mut table = Table::new(["SUBSCRIBER", "STATUS", "EMAIL", "LABEL"]);
+    for subscriber in subscribers {
+        let status = subscriber
+            .subscription_status
+            .map_or("-", SubscriptionStatus::as_str);
+        table.row([
+            subscriber.id.to_string(),
+            status.to_owned(),
+            subscriber.email.clone(),
+            subscriber.label.clone(),
+        ]);
+    }
+    print!("{}", table.text());
+}
