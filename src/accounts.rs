@@ -26,6 +26,7 @@ mod sign_in_mail;
 mod slow_down;
 mod subscribers;
 mod suppressions;
+mod suspend;
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub use crate::storage::minted::recent::{LISTED, Recent, RecentApp, RecentWebhoo
 pub use crate::storage::minted::{MintedApiSecret, MintedSendKey};
 pub use crate::storage::portal_sessions::{FoundSession, PortalSession};
 pub use crate::storage::send_keys::SendKeyRow;
-pub use crate::storage::subscribers::{Subscriber, SubscriberChange};
+pub use crate::storage::subscribers::{Subscriber, SubscriberChange, Suspension};
 pub use crate::storage::suppressions::Suppression;
 pub use api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
 pub use authenticate::{AuthenticateError, PresentedKey};
@@ -76,6 +77,7 @@ pub use show::{AppCredentials, ShowError, WebhookSecrets};
 pub use sign_in_mail::{SignInMail, SignInMailer};
 use slow_down::Failures;
 pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
+pub use suspend::{MOST_REASON, Suspended};
 
 /// The largest number of apps kept in memory: some 300 bytes each.
 const KNOWN: usize = 20_000;

@@ -49,8 +49,8 @@ impl Caller {
 
     /// Its subscription.
     #[must_use]
-    pub fn subscription(&self) -> Subscription {
-        self.app.subscription
+    pub fn subscription(&self) -> &Subscription {
+        &self.app.subscription
     }
 
     /// The mailboxes that the key may send from; `None`: all of the app's.

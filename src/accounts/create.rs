@@ -30,6 +30,11 @@ pub enum CreateError {
     /// The database's error.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
+    /// The operator has suspended the account, for this reason.
+    #[error(
+        "No app can be created: the operator of this gateway has suspended the account ({0}). Contact the operator to have it resumed"
+    )]
+    Suspended(String),
     /// The subscriber has as many apps as it may.
     #[error("you have {0} apps, which is as many as you may have; delete one first")]
     TooMany(i64),
@@ -190,6 +195,9 @@ impl Accounts {
         let now = self.clock.now();
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
         let mut transaction = begun.ok_or(sqlx::Error::RowNotFound)?;
+        if let Some(suspension) = subscribers::suspension(&mut transaction, subscriber).await? {
+            return Err(CreateError::Suspended(suspension.reason));
+        }
         if apps::count(&mut transaction, subscriber).await? >= self.most_apps {
             return Err(CreateError::TooMany(self.most_apps));
         }

@@ -70,7 +70,9 @@ impl MailedPages {
     fn of(&self, notice: &Notice) -> Result<Option<String>, String> {
         let (step, id) = match notice {
             Notice::EmailChange { step, id, .. } => (step, id),
-            Notice::ApiSecretRenewed { .. } => {
+            Notice::ApiSecretRenewed { .. }
+            | Notice::AccountSuspended { .. }
+            | Notice::AccountResumed { .. } => {
                 let portal = self.portal.as_ref();
                 return Ok(portal.map(|(portal, _)| format!("{portal}/sign-in")));
             }

@@ -109,6 +109,7 @@ fn standing(account: &BillingAccount, now: DateTime<Utc>) -> Standing {
     let subscription = Subscription {
         status: account.status,
         grace_ends_at: account.grace_ends_at,
+        suspension: None,
     };
     let allowed = subscription.permission(now) == SendingPermission::Allowed;
     let is_due = sending_permission(account.status) != SendingPermission::Allowed;

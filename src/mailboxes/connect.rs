@@ -21,7 +21,7 @@ use crate::storage::end_users::EndUser;
 use crate::storage::mailboxes::Upserted;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, holdings, mailboxes, used_links, webhook_messages};
+use crate::storage::{end_users, holdings, mailboxes, subscribers, used_links, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -104,6 +104,9 @@ pub enum ConnectError {
     /// The app's subscriber has as many mailboxes or end users as it may.
     #[error("the app's subscriber has as many mailboxes or end users as it may")]
     TooManyForApp,
+    /// The operator has suspended the app's subscriber.
+    #[error("the app's subscriber is suspended")]
+    Suspended,
     /// The app now requires connect sessions.
     #[error("the app takes connect sessions alone")]
     SessionRequired,
@@ -240,6 +243,10 @@ impl Mailboxes {
             .await?
             .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))
             .ok_or(ConnectError::AppGone)?;
+        let suspension = subscribers::suspension_of_app(&mut transaction, new.app);
+        if suspension.await?.is_some() {
+            return Err(ConnectError::Suspended);
+        }
         let session = terms.and_then(|terms| terms.session);
         let is_bare = terms.is_some() && session.is_none();
         if is_bare && rules.require_connect_session {

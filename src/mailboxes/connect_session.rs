@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Mailboxes;
 use crate::accounts::audit;
 use crate::storage::apps::connecting::PublicApp;
-use crate::storage::used_links;
+use crate::storage::{subscribers, used_links};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::AppId;
 use mailgate_types::moment::iso8601;
@@ -83,6 +83,11 @@ pub struct CreatedSession {
 /// Why no session was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateSessionError {
+    /// The operator has suspended the account, for this reason.
+    #[error(
+        "No mailbox can be connected: the operator of this gateway has suspended the account ({0}). Contact the operator to have it resumed"
+    )]
+    Suspended(String),
     /// It can't be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -119,7 +124,10 @@ impl Mailboxes {
         author: Author,
     ) -> Result<CreatedSession, CreateSessionError> {
         let now = self.clock.now();
-        let transaction = audit::begin(&self.pool, author, now).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
+        if let Some(suspension) = subscribers::suspension_of_app(&mut transaction, app).await? {
+            return Err(CreateSessionError::Suspended(suspension.reason));
+        }
         let session = ConnectSession {
             id: Uuid::new_v4(),
             app: app.0,

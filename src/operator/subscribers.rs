@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::accounts::{Accounts, RenewError, Renewal, Subscriber};
+use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
 use crate::config::{self, OperatorSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
@@ -55,6 +55,20 @@ pub enum SubscriberAction {
         /// The address.
         #[arg(long)]
         email: String,
+    },
+    /// Suspend a subscriber: nothing of it is sent and no mailbox connected until it is resumed. One that is suspended
+    /// already gets the new reason.
+    Suspend {
+        /// `sub_…`
+        subscriber_id: String,
+        /// Why: the subscriber reads it.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Resume a suspended subscriber; what waits leaves.
+    Resume {
+        /// `sub_…`
+        subscriber_id: String,
     },
     /// Permanently delete a subscriber and its apps.
     Delete {
@@ -136,6 +150,16 @@ async fn act(
             }
             print_email(json, id, &email);
         }
+        SubscriberAction::Suspend {
+            subscriber_id,
+            reason,
+        } => {
+            let (id, reason) = (parse_id(subscriber_id)?, parse_reason(reason)?);
+            suspend(&accounts, json, id, Some(reason)).await?;
+        }
+        SubscriberAction::Resume { subscriber_id } => {
+            suspend(&accounts, json, parse_id(subscriber_id)?, None).await?;
+        }
         SubscriberAction::Delete { subscriber_id } => {
             let id = parse_id(subscriber_id)?;
             let tracker = TaskTracker::new();
@@ -175,6 +199,50 @@ fn parse_id(text: &str) -> Result<SubscriberId, OperatorError> {
         .map_err(|_| OperatorError::Argument(format!("{text:?} is no subscriber id (sub_…)")))
 }
 
+fn parse_reason(text: &str) -> Result<&str, OperatorError> {
+    let reason = text.trim();
+    let length = reason.chars().count();
+    if reason.is_empty() || length > MOST_REASON || reason.chars().any(char::is_control) {
+        return Err(OperatorError::Argument(format!(
+            "--reason: must have 1 to {MOST_REASON} characters, none of them a control character"
+        )));
+    }
+    Ok(reason)
+}
+
+/// Suspends a subscriber for this reason, or resumes it.
+async fn suspend(
+    accounts: &Accounts,
+    json: bool,
+    id: SubscriberId,
+    reason: Option<&str>,
+) -> Result<(), OperatorError> {
+    let suspended = accounts.suspend(id, reason, Author::operator(None));
+    let is_changed = match suspended.await? {
+        Suspended::NotFound => return Err(OperatorError::NotFound(id)),
+        Suspended::Changed => true,
+        Suspended::Unchanged => false,
+    };
+    let status = reason.map_or("active", |_| "suspended");
+    if json {
+        let id = id.to_string();
+        let value = json!({
+            "subscriber_id": id, "status": status, "suspension_reason": reason, "changed": is_changed,
+        });
+        println!("{value}");
+    } else {
+        match (reason, is_changed) {
+            (Some(_), true) => {
+                println!("{id} is suspended; mailgate subscriber resume {id} ends that.");
+            }
+            (Some(_), false) => println!("{id} was suspended for this reason already."),
+            (None, true) => println!("{id} is no longer suspended."),
+            (None, false) => println!("{id} wasn't suspended."),
+        }
+    }
+    Ok(())
+}
+
 fn print_secret(json: bool, id: SubscriberId, api_secret: &str) {
     if json {
         let value = json!({ "subscriber_id": id.to_string(), "api_secret": api_secret });
@@ -211,6 +279,8 @@ fn print_list(json: bool, subscribers: &[Subscriber]) {
                     "label": subscriber.label,
                     "email": subscriber.email,
                     "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
+                    "status": status(subscriber),
+                    "suspension_reason": subscriber.suspension.as_ref().map(|it| &it.reason),
                     "created_at": subscriber.created_at,
                 })
             })
@@ -222,17 +292,26 @@ fn print_list(json: bool, subscribers: &[Subscriber]) {
         println!("There are no subscribers yet: mailgate subscriber create --label … --email …");
         return;
     }
-    let mut table = Table::new(["SUBSCRIBER", "STATUS", "EMAIL", "LABEL"]);
+    let mut table = Table::new(["SUBSCRIBER", "STATUS", "SUBSCRIPTION", "EMAIL", "LABEL"]);
     for subscriber in subscribers {
-        let status = subscriber
+        let subscription = subscriber
             .subscription_status
             .map_or("-", SubscriptionStatus::as_str);
         table.row([
             subscriber.id.to_string(),
-            status.to_owned(),
+            status(subscriber).to_owned(),
+            subscription.to_owned(),
             subscriber.email.clone(),
             subscriber.label.clone(),
         ]);
     }
     print!("{}", table.text());
+}
+
+/// What the operator has done to an account.
+fn status(subscriber: &Subscriber) -> &'static str {
+    subscriber
+        .suspension
+        .as_ref()
+        .map_or("active", |_| "suspended")
 }

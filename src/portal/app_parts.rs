@@ -54,6 +54,7 @@ pub(super) async fn refusals(state: &PortalState, app: AppId) -> Option<Vec<Refu
 
 fn reason(reason: RefusalReason) -> &'static str {
     match reason {
+        RefusalReason::SubscriberSuspended => "The operator has suspended the account",
         RefusalReason::SubscriptionBlocked => "The subscription doesn't allow sending",
         RefusalReason::PkMismatch => "The pushable key is another app's",
         RefusalReason::MailboxNotAllowed => "The send key may not send from a mailbox that matches",

@@ -116,6 +116,8 @@ pub(super) async fn create(
     let created = accounts.create_own_app(session.id(), &fields, session.author());
     let created = created.await.map_err(|error| match error {
         CreateError::Database(error) => PortalProblem::database(&error),
+        error @ CreateError::Suspended(_) => PortalProblem::suspended(&error)
+            .leading("Back to your apps", "/portal/apps"),
         CreateError::TooMany(most) => PortalProblem::new(
             StatusCode::CONFLICT,
             "too_many_apps",

@@ -83,6 +83,8 @@ pub(super) struct Inside {
     pub(super) app: Option<String>,
     /// Mailboxes are billed on this gateway.
     is_billed: bool,
+    /// Why the operator has suspended the account, if so.
+    pub(super) suspension: Option<String>,
     /// Billing needs attention.
     pub(super) show_banner: bool,
 }
@@ -119,6 +121,8 @@ impl Frame {
                 apps: apps.unwrap_or_default(),
                 app: app.map(ToOwned::to_owned),
                 is_billed: state.billing.is_configured(),
+                suspension: (subscriber.suspension.as_ref())
+                    .map(|suspension| suspension.reason.clone()),
                 show_banner: standing.is_ok_and(|standing| standing.show_banner),
             }),
             ..Self::outside(state, title)

@@ -12,6 +12,7 @@ use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::Session;
 use crate::reports::FoundMessage;
+use crate::sending::Blocked;
 use crate::sending::queue::{QueueError, Scope};
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::LogStatus;
@@ -77,6 +78,9 @@ fn unchanged(error: &QueueError, id: LogId) -> PortalProblem {
     let (status, code) = match error {
         QueueError::NotFound => return PortalProblem::not_found(),
         QueueError::Database(error) => return PortalProblem::database(error),
+        QueueError::Blocked(Blocked::ByOperator(_)) => {
+            (StatusCode::PAYMENT_REQUIRED, "subscriber_suspended")
+        }
         QueueError::Blocked(_) => (StatusCode::PAYMENT_REQUIRED, "subscription_blocked"),
         QueueError::InProgress => (StatusCode::CONFLICT, "message_in_progress"),
         QueueError::OutcomeUnknown => (StatusCode::CONFLICT, "outcome_unknown"),

@@ -106,6 +106,16 @@ impl PortalProblem {
         )
     }
 
+    /// 402: the operator has suspended the account.
+    pub(super) fn suspended(error: &dyn std::error::Error) -> Self {
+        Self::new(
+            StatusCode::PAYMENT_REQUIRED,
+            "subscriber_suspended",
+            "Your account is suspended",
+            format!("{error}."),
+        )
+    }
+
     /// 504: it isn't known what became of it.
     pub(super) fn too_slow() -> Self {
         Self::new(
@@ -224,6 +234,7 @@ impl From<CreateSessionError> for PortalProblem {
     fn from(error: CreateSessionError) -> Self {
         match error {
             CreateSessionError::Database(error) => Self::database(&error),
+            error @ CreateSessionError::Suspended(_) => Self::suspended(&error),
             error @ CreateSessionError::Seal(_) => Self::internal(&error),
         }
     }

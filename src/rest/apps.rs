@@ -87,6 +87,7 @@ pub(super) async fn list(
     request_body = CreateAppRequest,
     responses(
         (status = 201, body = CreatedApp),
+        (status = 402, description = "`subscriber_suspended`: the operator has suspended the account"),
         (status = 409, description = "`too_many_apps`: you have as many apps as `limits.apps_per_subscriber` allows"),
     )
 )]
@@ -105,6 +106,7 @@ pub(super) async fn create(
         .await
         .map_err(|error| match error {
             CreateError::Database(error) => Problem::database(&error),
+            error @ CreateError::Suspended(_) => Problem::suspended(format!("{error}.")),
             error @ CreateError::TooMany(_) => {
                 Problem::new(StatusCode::CONFLICT, "too_many_apps", error.to_string())
             }

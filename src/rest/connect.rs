@@ -63,6 +63,7 @@ pub(super) struct LinkParameters {
     ),
     responses(
         (status = 200, body = String, content_type = "text/html", description = "The page", headers(("Set-Cookie" = String, description = "The site where the user opened the link, kept for an hour; without one, nothing is kept"))),
+        (status = 403, body = String, content_type = "text/html", description = "`app_suspended`: the operator has suspended the app's account"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
@@ -104,7 +105,7 @@ pub(super) async fn connect(
     ),
     responses(
         (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others; further ones keep the authorization until the user returns, eight at once"))),
-        (status = 403, body = String, content_type = "text/html", description = "`another_site`: the request came from another site's page"),
+        (status = 403, body = String, content_type = "text/html", description = "`another_site`: the request came from another site's page; `app_suspended`: the operator has suspended the app's account"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`, `plugin_off` or `connect_session_required`"),

@@ -63,6 +63,9 @@ pub(super) async fn open(
         .await
         .map_err(|error| PageProblem::database(&error))?
         .ok_or_else(no_such_link)?;
+    if app.is_suspended {
+        return Err(suspended());
+    }
     // Strangers who open an app's bare links all the time don't keep those out whom it has given a session.
     if session.is_none() {
         state.visits.of(app.id)?;
@@ -141,6 +144,16 @@ fn session_required() -> PageProblem {
     )
     .for_developers(
         "the app's require_connect_session is true, so get the link from POST /apps/{pushable_key}/connect-sessions",
+    )
+}
+
+/// The operator has suspended the app's subscriber.
+fn suspended() -> PageProblem {
+    PageProblem::new(StatusCode::FORBIDDEN, "app_suspended", |notices| {
+        &notices.app_suspended
+    })
+    .for_developers(
+        "the operator of this gateway has suspended the app's account; GET /me says why",
     )
 }
 

@@ -82,6 +82,7 @@ pub(super) struct ConnectSessionShown {
     request_body = CreateConnectSessionRequest,
     responses(
         (status = 201, body = ConnectSessionShown),
+        (status = 402, description = "`subscriber_suspended`: the operator has suspended the account"),
     )
 )]
 pub(super) async fn create(
@@ -95,6 +96,7 @@ pub(super) async fn create(
         .create_session(app.id, &app.pushable_key, request, caller.author)
         .await
         .map_err(|error| match error {
+            error @ CreateSessionError::Suspended(_) => Problem::suspended(format!("{error}.")),
             CreateSessionError::Database(error) => Problem::database(&error),
             error @ CreateSessionError::Seal(_) => Problem::internal(&error),
         })?;

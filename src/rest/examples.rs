@@ -153,6 +153,8 @@ fn named(name: &str) -> Option<Value> {
         | "reply_tracking_error"
         | "send_at"
         | "target"
+        | "suspended_at"
+        | "suspension_reason"
         | "trial_end" => Value::Null,
         "bounce_type" => json!("permanent"),
         "bcc_addresses" | "cc_addresses" | "former_users" => json!([]),

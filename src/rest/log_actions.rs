@@ -12,6 +12,7 @@ use super::access::LogsWrite;
 use super::authority::AuthenticatedSubscriber;
 use super::logs::{no_such_log, read_id};
 use super::problem::Problem;
+use crate::sending::Blocked;
 use crate::sending::queue::{QueueError, Scope};
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::{CANCELLED, LogStatus};
@@ -66,7 +67,7 @@ pub(super) struct CancelledMessage {
     params(("log_id" = String, Path, description = "The message, `log_…`")),
     responses(
         (status = 202, body = RetriedMessage),
-        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending; the message leaves by itself once it does"),
+        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending; `subscriber_suspended`: the operator has suspended the account. The message leaves by itself once it does"),
         (status = 404, description = "`log_not_found`"),
         (status = 409, description = "`message_in_progress`: it is being sent at this moment; `message_scheduled`: it leaves at its own time; `message_sent`: the provider has accepted it; `message_failed`: it has failed for good, or was cancelled"),
     )
@@ -127,6 +128,7 @@ fn unchanged(error: QueueError, id: LogId) -> Problem {
     let problem = match error {
         QueueError::NotFound => return no_such_log(),
         QueueError::Database(error) => return Problem::database(&error),
+        QueueError::Blocked(Blocked::ByOperator(_)) => Problem::suspended(text),
         QueueError::Blocked(_) => {
             Problem::new(StatusCode::PAYMENT_REQUIRED, "subscription_blocked", text)
         }

@@ -21,6 +21,16 @@ use crate::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 
+/// Whether the operator has suspended an account.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AccountStatus {
+    /// It isn't: the subscription alone decides on sending.
+    Active,
+    /// Nothing is sent, and no mailbox connected, until the operator resumes it.
+    Suspended,
+}
+
 /// A subscriber: the tenant account.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Me {
@@ -47,6 +57,14 @@ pub(super) struct Me {
     /// The subscription's status; null without a subscription.
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     subscription_status: Option<&'static str>,
+    /// Whether the operator has suspended the account.
+    status: AccountStatus,
+    /// Why the operator has suspended it; null if it isn't suspended.
+    #[schema(required)]
+    suspension_reason: Option<String>,
+    /// ISO 8601, UTC: since when it is suspended; null if it isn't.
+    #[schema(required, format = DateTime)]
+    suspended_at: Option<String>,
 }
 
 /// What changes of a subscriber; a field that is missing or null stays as it is.
@@ -179,6 +197,12 @@ async fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
         subscription_status: subscriber
             .subscription_status
             .map(SubscriptionStatus::as_str),
+        status: match subscriber.suspension {
+            Some(_) => AccountStatus::Suspended,
+            None => AccountStatus::Active,
+        },
+        suspended_at: (subscriber.suspension.as_ref()).map(|suspension| iso8601(suspension.since)),
+        suspension_reason: subscriber.suspension.map(|suspension| suspension.reason),
     })
 }
 

@@ -255,6 +255,7 @@ mod tests {
                 require_connect_session: false,
                 callback_url: callback_url.to_owned(),
                 connect_sessions_from: None,
+                is_suspended: false,
             };
             let url = app_url(&app, &link, &Err(declined()));
             assert_eq!(url.map(String::from), Some(expected), "{callback_url}");

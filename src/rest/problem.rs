@@ -125,6 +125,11 @@ impl Problem {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
     }
 
+    /// The operator has suspended the subscriber's account.
+    pub(super) fn suspended(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYMENT_REQUIRED, "subscriber_suspended", detail)
+    }
+
     /// 503; the database error goes to the log.
     pub(super) fn database(error: &sqlx::Error) -> Self {
         if credentials::has_ended(error) {

@@ -24,7 +24,7 @@ use crate::mailboxes::{FormerMailbox, Wanted};
 use crate::sending::budget::{Holder, Share};
 use crate::sending::draft::{Draft, PrepareError};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
-use crate::sending::{Refusal, Request, SendError};
+use crate::sending::{Blocked, Refusal, Request, SendError};
 use answer::{QueuedResponse, SentResponse, answer};
 use mailgate_types::budget::NoRoom;
 use mailgate_types::door::Door;
@@ -63,7 +63,7 @@ const COPIES: usize = 2;
         (status = 200, body = SentResponse, description = "The provider accepted the message"),
         (status = 202, body = QueuedResponse, description = "The gateway stored the message: until `send_at` (`scheduled`), or after a temporary failure, to retry it (`failed_temp`)"),
         (status = 401, description = "`invalid_send_key`: the send key is missing, wrong or expired, or may not be used from this address"),
-        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending"),
+        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending; `subscriber_suspended`: the operator has suspended the account"),
         (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key; `mailbox_not_allowed`: the send key may not send from any mailbox that matches"),
         (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
         (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
@@ -274,6 +274,9 @@ fn idempotency_key(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotenc
 fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Send(error) => not_sent(error),
+        Refusal::Blocked(blocked @ Blocked::ByOperator(_)) => {
+            Problem::suspended(format!("{blocked}."))
+        }
         Refusal::Blocked(blocked) => Problem::new(
             StatusCode::PAYMENT_REQUIRED,
             "subscription_blocked",

@@ -1,12 +1,19 @@
 //! Whether an app may send at this moment.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use mailgate_types::subscription::{SendingPermission, Subscription, SubscriptionStatus};
 
-/// Sending is blocked by the subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// Sending is blocked by the operator, or by the subscription.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Blocked {
+    /// The operator has suspended the account, for this reason: its mail waits until it is resumed.
+    #[error(
+        "Sending is suspended: the operator of this gateway has suspended the account ({0}). Contact the operator to have it resumed"
+    )]
+    ByOperator(Arc<str>),
     /// A payment is due: worth holding the mail for.
     #[error("Sending is suspended: the subscription is {0}")]
     Suspended(SubscriptionStatus),
@@ -15,12 +22,22 @@ pub enum Blocked {
     Ended,
 }
 
-/// Admits an app whose subscription allows sending at `now`.
+impl Blocked {
+    /// Whether mail that waits is kept for the time when sending is permitted again.
+    pub(super) fn may_pass(&self) -> bool {
+        !matches!(self, Self::Ended)
+    }
+}
+
+/// Admits an app that the operator hasn't suspended, and whose subscription allows sending at `now`.
 ///
 /// # Errors
 ///
 /// [`Blocked`], which also says whether waiting may help.
-pub(super) fn admit(subscription: Subscription, now: DateTime<Utc>) -> Result<(), Blocked> {
+pub(super) fn admit(subscription: &Subscription, now: DateTime<Utc>) -> Result<(), Blocked> {
+    if let Some(reason) = &subscription.suspension {
+        return Err(Blocked::ByOperator(Arc::clone(reason)));
+    }
     match subscription.permission(now) {
         SendingPermission::Allowed => Ok(()),
         SendingPermission::Suspended(status) => Err(Blocked::Suspended(status)),

@@ -111,13 +111,13 @@ impl Sending {
         let Some(subscription) = subscription else {
             return failed("The app was deleted");
         };
-        match admit(subscription, self.clock.now()) {
+        match admit(&subscription, self.clock.now()) {
             Ok(()) => {}
-            Err(blocked @ Blocked::Suspended(_)) if self.is_too_old(claimed.opened_at) => {
+            Err(blocked) if !blocked.may_pass() => return failed(&blocked.to_string()),
+            Err(blocked) if self.is_too_old(claimed.opened_at) => {
                 return failed(&format!("{TOO_OLD}: {blocked}"));
             }
-            Err(blocked @ Blocked::Suspended(_)) => return Ok(Err(Tried::Blocked(blocked))),
-            Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
+            Err(blocked) => return Ok(Err(Tried::Blocked(blocked))),
         }
         match self.mailboxes.active(claimed.credential).await? {
             Some(mailbox) => Ok(Ok(mailbox)),

@@ -14,7 +14,7 @@ use crate::reports::Refusals;
 use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::draft::{Draft, PrepareError};
 use crate::sending::raw_message::{RawMessage, RawMessageError};
-use crate::sending::{Refusal, Request, Sending};
+use crate::sending::{Blocked, Refusal, Request, Sending};
 use crate::storage::outage::trouble;
 use mailgate_smtp::connection::{Backend, Delivered};
 use mailgate_smtp::protocol::authentication::{Credentials, Mechanism};
@@ -353,6 +353,7 @@ impl SubmissionBackend {
 /// The reason under which a refusal is recorded; `None` if it is not recorded.
 fn reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
+        Refusal::Blocked(Blocked::ByOperator(_)) => Some(RefusalReason::SubscriberSuspended),
         Refusal::Blocked(_) => Some(RefusalReason::SubscriptionBlocked),
         Refusal::NoMailbox
         | Refusal::OtherSender(_)

@@ -20,7 +20,7 @@ pub(super) const SEND_AT_PAST: RawMessageError = RawMessageError::SendAt(SendAtE
 pub(super) fn refused(refusal: Refusal) -> Reply {
     match refusal {
         Refusal::Key | Refusal::Changed(_) => authentication_failed(),
-        Refusal::Blocked(blocked) => self::blocked(blocked),
+        Refusal::Blocked(blocked) => self::blocked(&blocked),
         Refusal::SendAtPast => Reply::new(550, "5.6.0", &SEND_AT_PAST.to_string()),
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
         Refusal::MailboxNotAllowed => not_authorized(),
@@ -111,9 +111,11 @@ fn no_mailbox_sends_so() -> Reply {
     )
 }
 
-fn blocked(blocked: Blocked) -> Reply {
+fn blocked(blocked: &Blocked) -> Reply {
     match blocked {
-        Blocked::Suspended(_) => Reply::new(451, "4.7.1", &blocked.to_string()),
+        Blocked::ByOperator(_) | Blocked::Suspended(_) => {
+            Reply::new(451, "4.7.1", &blocked.to_string())
+        }
         Blocked::Ended => Reply::new(550, "5.7.1", &blocked.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use super::send_keys::Lookup;
-use super::subscribers::Subscriber;
+use super::subscribers::{Subscriber, Suspension};
 use mailgate_types::ids::{ApiSecretId, SubscriberId};
 use mailgate_types::scope::Scope;
 
@@ -152,8 +152,8 @@ pub async fn find(
 ) -> Result<Option<Opened>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT subscribers.id, label, email, api_secret_sealed, payprov_customer_id,
-                  subscription_status, subscribers.created_at, credentials_since, secret_id, scopes,
-                  expires_at
+                  subscription_status, subscribers.created_at, credentials_since, suspended_at,
+                  suspension_reason, secret_id, scopes, expires_at
            FROM (
                SELECT id AS subscriber_id, NULL::uuid AS secret_id, NULL::text[] AS scopes,
                       NULL::timestamptz AS expires_at
@@ -180,6 +180,7 @@ pub async fn find(
                 .and_then(|status| status.parse().ok()),
             created_at: row.created_at,
             credentials_since: row.credentials_since,
+            suspension: Suspension::of(row.suspended_at, row.suspension_reason),
         },
         secret: row.secret_id.map(|id: Uuid| Limited {
             id: ApiSecretId(id),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::storage::subscribers::Subscriber;
+use crate::storage::subscribers::{Subscriber, Suspension};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
@@ -101,7 +101,8 @@ pub async fn find(
                   session.needs_secret, session.user_agent, session.address, subscriber.id AS subscriber_id,
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
-                  subscriber.created_at AS signed_up_at, subscriber.credentials_since
+                  subscriber.created_at AS signed_up_at, subscriber.credentials_since,
+                  subscriber.suspended_at, subscriber.suspension_reason
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
            WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3"#,
@@ -133,6 +134,7 @@ pub async fn find(
                     .and_then(|status| status.parse().ok()),
                 created_at: row.signed_up_at,
                 credentials_since: row.credentials_since,
+                suspension: Suspension::of(row.suspended_at, row.suspension_reason),
             },
         })
     })

@@ -104,7 +104,7 @@ pub async fn chunk(
 /// Messages of one app that become due together, so that other apps' mail gets in between.
 const RELEASED: i64 = 100;
 
-/// Makes messages due that wait only for their app's subscription, if it is no longer suspended: some of each app,
+/// Makes messages due that wait only for their app's subscription, if nothing suspends it any more: some of each app,
 /// and the rest in later calls. The apps are found by skipping through the index, so the cost doesn't depend on how
 /// many messages wait for each.
 pub async fn release_waiting(
@@ -132,8 +132,9 @@ pub async fn release_waiting(
              FROM waiting
                   JOIN apps ON apps.id = waiting.app_id
                   JOIN subscribers ON subscribers.id = subscriber_id
-             WHERE subscription_status IS NULL OR subscription_status <> ALL($2)
-                   OR (subscription_status = 'past_due' AND grace_ends_at > $1)
+             WHERE suspended_at IS NULL
+                   AND (subscription_status IS NULL OR subscription_status <> ALL($2)
+                        OR (subscription_status = 'past_due' AND grace_ends_at > $1))
          )
          UPDATE spool SET next_attempt_at = $1, awaits_subscription = false
          WHERE id = ANY (ARRAY(

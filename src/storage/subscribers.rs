@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use mailgate_types::ids::SubscriberId;
+use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// A new row.
@@ -89,6 +89,57 @@ pub async fn stored_api_secret(
     Ok(row.map(|row| (row.api_secret_sealed, row.credentials_since)))
 }
 
+/// Whether the operator has suspended a subscriber, and why.
+pub async fn suspension(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Suspension>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT suspended_at, suspension_reason FROM subscribers WHERE id = $1",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
+}
+
+/// Whether the operator has suspended the subscriber of an app, and why.
+pub async fn suspension_of_app(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<Suspension>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT suspended_at, suspension_reason
+         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
+         WHERE apps.id = $1",
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
+}
+
+/// Suspends a subscriber from `now` on for this reason, or ends that; one that is suspended already keeps its beginning.
+pub async fn set_suspension(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    reason: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers
+         SET suspended_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(suspended_at, $3) END,
+             suspension_reason = $2
+         WHERE id = $1",
+        id.0,
+        reason,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Changes a subscriber.
 pub async fn update(
     connection: &mut PgConnection,
@@ -141,6 +192,28 @@ pub struct Subscriber {
     pub created_at: DateTime<Utc>,
     /// Since when the API secret is the current one; `None`: since the sign-up.
     pub credentials_since: Option<DateTime<Utc>>,
+    /// Set while the operator has suspended it.
+    pub suspension: Option<Suspension>,
+}
+
+/// The operator has suspended an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspension {
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Why, as the subscriber reads it.
+    pub reason: String,
+}
+
+impl Suspension {
+    /// As two columns have it.
+    #[must_use]
+    pub fn of(since: Option<DateTime<Utc>>, reason: Option<String>) -> Option<Self> {
+        since.map(|since| Self {
+            since,
+            reason: reason.unwrap_or_default(),
+        })
+    }
 }
 
 struct Row {
@@ -152,6 +225,8 @@ struct Row {
     subscription_status: Option<String>,
     created_at: DateTime<Utc>,
     credentials_since: Option<DateTime<Utc>>,
+    suspended_at: Option<DateTime<Utc>>,
+    suspension_reason: Option<String>,
 }
 
 impl From<Row> for Subscriber {
@@ -167,6 +242,7 @@ impl From<Row> for Subscriber {
                 .and_then(|status| status.parse().ok()),
             created_at: row.created_at,
             credentials_since: row.credentials_since,
+            suspension: Suspension::of(row.suspended_at, row.suspension_reason),
         }
     }
 }
@@ -179,7 +255,7 @@ pub async fn find_by_api_secret(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since
+                created_at, credentials_since, suspended_at, suspension_reason
          FROM subscribers WHERE api_secret_digest = ANY($1)",
         digests,
     )
@@ -198,7 +274,7 @@ pub async fn find_by_email(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                  created_at, credentials_since
+                  created_at, credentials_since, suspended_at, suspension_reason
            FROM subscribers
            WHERE id IN (
                SELECT id FROM subscribers
@@ -224,7 +300,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     let rows = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since
+                created_at, credentials_since, suspended_at, suspension_reason
          FROM subscribers ORDER BY id",
     )
     .fetch_all(connection)
@@ -237,7 +313,7 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since
+                created_at, credentials_since, suspended_at, suspension_reason
          FROM subscribers ORDER BY id DESC LIMIT 1",
     )
     .fetch_optional(connection)

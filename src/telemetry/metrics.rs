@@ -62,6 +62,7 @@ const LISTENER: Label = ("listener", &["starttls", "tls"]);
 const CONNECT_FAILURES: &[&str] = &[
     "access_denied",
     "already_connected",
+    "app_suspended",
     "insufficient_scope",
     "internal_error",
     "invalid_grant",

@@ -17,6 +17,7 @@ mod revoked;
 mod rules;
 mod sessions;
 mod strangers;
+mod suspended;
 mod token_answers;
 mod visits;
 mod vouched;

@@ -52,6 +52,7 @@ mod smtp_door;
 mod spool;
 mod strangers;
 mod support;
+mod suspended;
 mod tokens;
 mod told;
 mod waiting_quota;

@@ -10,7 +10,7 @@ use crate::support::caller::Caller;
 use crate::support::database;
 use crate::support::gateway::{Gateway, MAILBOX, SEAL_KEY};
 
-async fn subscriber(database_url: &str, arguments: &[&str]) -> Finished {
+pub async fn subscriber(database_url: &str, arguments: &[&str]) -> Finished {
     let all = ["subscriber"].iter().chain(arguments);
     Invocation::new(all)
         .set("DATABASE__URL", database_url)
@@ -20,7 +20,7 @@ async fn subscriber(database_url: &str, arguments: &[&str]) -> Finished {
 }
 
 /// Runs it with `--json`; answers what it printed, which is one line.
-async fn answered(database_url: &str, arguments: &[&str]) -> Value {
+pub async fn answered(database_url: &str, arguments: &[&str]) -> Value {
     let finished = subscriber(database_url, &[arguments, &["--json"]].concat()).await;
     finished.succeeds();
     just_logs(&finished.stderr);

@@ -150,6 +150,10 @@ pub enum AuditAction {
     EmailChangeRequested,
     /// A change of the contact address was stopped before its confirmation.
     EmailChangeStopped,
+    /// The operator has suspended a subscriber, or changed the reason.
+    SubscriberSuspended,
+    /// The operator has resumed a subscriber.
+    SubscriberResumed,
     /// A subscriber was deleted, with its apps and its trail.
     SubscriberDeleted,
     /// The API secret was renewed.
@@ -237,11 +241,13 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 45] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::EmailChangeRequested,
         Self::EmailChangeStopped,
+        Self::SubscriberSuspended,
+        Self::SubscriberResumed,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
         Self::ApiSecretRevealed,
@@ -291,6 +297,8 @@ impl AuditAction {
             Self::SubscriberChanged => "subscriber.changed",
             Self::EmailChangeRequested => "email_change.requested",
             Self::EmailChangeStopped => "email_change.stopped",
+            Self::SubscriberSuspended => "subscriber.suspended",
+            Self::SubscriberResumed => "subscriber.resumed",
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
             Self::ApiSecretRevealed => "api_secret.revealed",

@@ -57,6 +57,18 @@ pub enum Notice {
         #[serde(default)]
         reader: RenewalReader,
     },
+    /// The operator has suspended the account: nothing is sent until it is resumed.
+    AccountSuspended {
+        /// When, or since when the reason is this one.
+        at: DateTime<Utc>,
+        /// Why.
+        reason: String,
+    },
+    /// The operator has resumed the account.
+    AccountResumed {
+        /// When.
+        at: DateTime<Utc>,
+    },
     /// The account's address is to change, or has.
     EmailChange {
         /// How far it is.
@@ -96,6 +108,8 @@ impl Notice {
             Self::PaymentActionRequired { .. } => "payment_action_required",
             Self::TrialWillEnd { .. } => "trial_will_end",
             Self::ApiSecretRenewed { .. } => "api_secret_renewed",
+            Self::AccountSuspended { .. } => "account_suspended",
+            Self::AccountResumed { .. } => "account_resumed",
             Self::EmailChange { .. } => "email_change",
         }
     }
@@ -106,7 +120,9 @@ impl Notice {
         match self {
             Self::PaymentFailed { .. }
             | Self::PaymentActionRequired { .. }
-            | Self::TrialWillEnd { .. } => None,
+            | Self::TrialWillEnd { .. }
+            | Self::AccountSuspended { .. }
+            | Self::AccountResumed { .. } => None,
             Self::ApiSecretRenewed { to, .. } => to.as_deref(),
             Self::EmailChange {
                 step,
@@ -129,7 +145,10 @@ impl Notice {
     pub const fn is_of_payments(&self) -> bool {
         !matches!(
             self,
-            Self::ApiSecretRenewed { .. } | Self::EmailChange { .. }
+            Self::ApiSecretRenewed { .. }
+                | Self::AccountSuspended { .. }
+                | Self::AccountResumed { .. }
+                | Self::EmailChange { .. }
         )
     }
 }
@@ -164,6 +183,13 @@ mod tests {
                 address: Some(IpAddr::from([203, 0, 113, 7])),
                 to: None,
                 reader: RenewalReader::Former,
+            },
+            Notice::AccountSuspended {
+                at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+                reason: "Complaints".to_owned(),
+            },
+            Notice::AccountResumed {
+                at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
             },
             Notice::EmailChange {
                 step: EmailChangeStep::Changed,

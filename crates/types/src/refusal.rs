@@ -5,6 +5,8 @@ use std::str::FromStr;
 /// Why it was refused: the error code of the REST API, or its counterpart in SMTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
+    /// 402, or SMTP 451: the operator has suspended the account.
+    SubscriberSuspended,
     /// 402, or SMTP 451 and 550: the subscription doesn't permit sending.
     SubscriptionBlocked,
     /// 403: `pk` names another app.
@@ -32,7 +34,8 @@ pub struct UnknownReason;
 
 impl RefusalReason {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
+        Self::SubscriberSuspended,
         Self::SubscriptionBlocked,
         Self::PkMismatch,
         Self::MailboxNotAllowed,
@@ -48,6 +51,7 @@ impl RefusalReason {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::SubscriberSuspended => "subscriber_suspended",
             Self::SubscriptionBlocked => "subscription_blocked",
             Self::PkMismatch => "pk_mismatch",
             Self::MailboxNotAllowed => "mailbox_not_allowed",

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -60,18 +61,20 @@ impl SubscriptionStatus {
 }
 
 /// A subscription, as far as it decides on sending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscription {
     /// `None`: there is none.
     pub status: Option<SubscriptionStatus>,
     /// Until when a payment that failed stops nothing; `None`: it stops at once.
     pub grace_ends_at: Option<DateTime<Utc>>,
+    /// Why the operator has suspended the account, if so: nothing is sent then, whatever was paid.
+    pub suspension: Option<Arc<str>>,
 }
 
 impl Subscription {
-    /// What it permits at `now`.
+    /// What was paid permits at `now`.
     #[must_use]
-    pub fn permission(self, now: DateTime<Utc>) -> SendingPermission {
+    pub fn permission(&self, now: DateTime<Utc>) -> SendingPermission {
         match sending_permission(self.status) {
             SendingPermission::Suspended(SubscriptionStatus::PastDue)
                 if self.grace_ends_at.is_some_and(|end| now < end) =>
@@ -151,6 +154,7 @@ mod tests {
                 let subscription = Subscription {
                     status,
                     grace_ends_at,
+                    suspension: None,
                 };
                 let expected = if is_within && status == Some(SubscriptionStatus::PastDue) {
                     SendingPermission::Allowed

@@ -64,6 +64,10 @@ pub(super) fn write(notice: &Notice, label: &str, page: Option<&str>) -> Words {
         } => {
             return api_secret_renewed(&label, (*at, *address), *reader, web_link(page)).written();
         }
+        Notice::AccountSuspended { at, reason } => {
+            return suspended(&label, *at, reason, web_link(page)).written();
+        }
+        Notice::AccountResumed { at } => return resumed(&label, *at, web_link(page)).written(),
         Notice::EmailChange {
             step,
             email,
@@ -254,6 +258,40 @@ fn email_change(
         subject,
         paragraphs,
         links: Vec::from_iter(link.map(|url| (words, url))),
+    }
+}
+
+/// `sign_in` is the portal's page that mails links.
+fn suspended(label: &str, at: DateTime<Utc>, reason: &str, sign_in: Option<String>) -> Draft {
+    Draft {
+        subject: format!("\"{label}\" is suspended"),
+        paragraphs: vec![
+            format!(
+                "On {}, the operator of this service suspended the account \"{label}\". The reason given:",
+                moment(at)
+            ),
+            plain_name(reason),
+            "No message is accepted until the account is resumed, by REST or by SMTP, and no mailbox can be connected. \
+             Messages that wait leave afterwards, unless they have become too old. Your apps, keys and mailboxes stay, and so \
+             does your subscription, if there is one."
+                .to_owned(),
+            "Please contact the operator of this service about it.".to_owned(),
+        ],
+        links: Vec::from_iter(sign_in.map(|url| ("Sign in", url))),
+    }
+}
+
+fn resumed(label: &str, at: DateTime<Utc>, sign_in: Option<String>) -> Draft {
+    Draft {
+        subject: format!("\"{label}\" is no longer suspended"),
+        paragraphs: vec![
+            format!(
+                "On {}, the operator of this service resumed the account \"{label}\".",
+                moment(at)
+            ),
+            "Messages are accepted again, those that waited leave now, and mailboxes can be connected.".to_owned(),
+        ],
+        links: Vec::from_iter(sign_in.map(|url| ("Sign in", url))),
     }
 }
 

@@ -94,6 +94,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_for_app: Phrase(
             "{app} kann derzeit keine weiteren Postfächer verbinden. Bitte wenden Sie sich an {app}; es liegt nicht an Ihnen.",
         ),
+        app_suspended: Phrase(
+            "{app} kann derzeit keine Postfächer verbinden. Bitte wenden Sie sich an {app}; es liegt nicht an Ihnen.",
+        ),
         session_required: Phrase(
             "{app} akzeptiert solche Links nicht mehr. Bitten Sie {app} um einen persönlichen Link.",
         ),
@@ -135,6 +138,10 @@ pub(super) static MESSAGES: Messages = Messages {
         session_required: Notice {
             title: "Dieser Link kann nicht verwendet werden",
             text: "Diese App akzeptiert nur persönliche Links. Bitten Sie die App, die Sie hierhergeleitet hat, um einen solchen Link.",
+        },
+        app_suspended: Notice {
+            title: "Postfächer können derzeit nicht verbunden werden",
+            text: "Das Konto dieser App bei diesem E-Mail-Gateway ist gesperrt. Es liegt nicht an Ihnen: Wenden Sie sich an die App, die Sie hierhergeleitet hat.",
         },
         plugin_off: Notice {
             title: "Dieser Anbieter ist nicht verfügbar",

@@ -94,6 +94,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_for_app: Phrase(
             "{app} can't connect any more mailboxes at the moment. Please tell {app}: it isn't your fault.",
         ),
+        app_suspended: Phrase(
+            "{app} can't connect mailboxes at the moment. Please tell {app}: it isn't your fault.",
+        ),
         session_required: Phrase(
             "{app} no longer accepts links like this one. Ask {app} for a personal link.",
         ),
@@ -135,6 +138,10 @@ pub(super) static MESSAGES: Messages = Messages {
         session_required: Notice {
             title: "This link can't be used",
             text: "This app accepts only personal links. Ask the app that sent you here for one.",
+        },
+        app_suspended: Notice {
+            title: "Mailboxes can't be connected at the moment",
+            text: "This app's account at this email gateway is suspended. It isn't your fault: tell the app that sent you here.",
         },
         plugin_off: Notice {
             title: "This provider is not available",

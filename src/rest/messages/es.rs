@@ -94,6 +94,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_for_app: Phrase(
             "{app} no puede conectar más buzones por el momento. Avise a {app}; no es culpa suya.",
         ),
+        app_suspended: Phrase(
+            "{app} no puede conectar buzones por el momento. Avise a {app}; no es culpa suya.",
+        ),
         session_required: Phrase(
             "{app} ya no acepta enlaces como este. Pida a {app} un enlace personal.",
         ),
@@ -135,6 +138,10 @@ pub(super) static MESSAGES: Messages = Messages {
         session_required: Notice {
             title: "Este enlace no se puede usar",
             text: "Esta aplicación solo acepta enlaces personales. Pida uno a la aplicación que le trajo aquí.",
+        },
+        app_suspended: Notice {
+            title: "No se pueden conectar buzones por el momento",
+            text: "La cuenta de esta aplicación en esta pasarela está suspendida. No es culpa suya: avise a la aplicación que le trajo aquí.",
         },
         plugin_off: Notice {
             title: "Este proveedor no está disponible",

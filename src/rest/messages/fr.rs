@@ -94,6 +94,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_for_app: Phrase(
             "{app} ne peut pas connecter d’autres boîtes mail pour le moment. Signalez-le à {app}. Vous n’y êtes pour rien.",
         ),
+        app_suspended: Phrase(
+            "{app} ne peut pas connecter de boîtes mail pour le moment. Signalez-le à {app}. Vous n’y êtes pour rien.",
+        ),
         session_required: Phrase(
             "{app} n’accepte plus ce type de lien. Demandez un lien personnel à {app}.",
         ),
@@ -135,6 +138,10 @@ pub(super) static MESSAGES: Messages = Messages {
         session_required: Notice {
             title: "Ce lien ne peut pas être utilisé",
             text: "Cette application n’accepte que les liens personnels. Demandez-en un à l’application qui vous a dirigé ici.",
+        },
+        app_suspended: Notice {
+            title: "Impossible de connecter des boîtes mail pour le moment",
+            text: "Le compte de cette application auprès de cette passerelle est suspendu. Vous n’y êtes pour rien. Signalez-le à l’application qui vous a dirigé ici.",
         },
         plugin_off: Notice {
             title: "Ce fournisseur n’est pas disponible",

@@ -94,6 +94,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_for_app: Phrase(
             "{app} は現在、これ以上メールボックスを接続できません。お客様の操作の問題ではありません。{app} にお知らせください。",
         ),
+        app_suspended: Phrase(
+            "{app} は現在、メールボックスを接続できません。お客様の操作の問題ではありません。{app} にお知らせください。",
+        ),
         session_required: Phrase(
             "{app} はこの種類のリンクを受け付けなくなりました。{app} に個人用のリンクを依頼してください。",
         ),
@@ -135,6 +138,10 @@ pub(super) static MESSAGES: Messages = Messages {
         session_required: Notice {
             title: "このリンクは使用できません",
             text: "このアプリは個人用のリンクのみを受け付けます。元のアプリに個人用のリンクを依頼してください。",
+        },
+        app_suspended: Notice {
+            title: "現在、メールボックスを接続できません",
+            text: "このメールゲートウェイでのこのアプリのアカウントは停止されています。お客様の操作の問題ではありません。元のアプリにお知らせください。",
         },
         plugin_off: Notice {
             title: "このプロバイダーは利用できません",

@@ -32,7 +32,7 @@ impl Queue {
         }
         let subscription = apps::subscription(&mut transaction, message.app).await?;
         let now = self.clock.now();
-        admit(subscription.unwrap_or_default(), now)?;
+        admit(&subscription.unwrap_or_default(), now)?;
         let due = waiting::make_due(&mut transaction, id, now).await?;
         let entry = AuditEntry::of_app(AuditAction::MessageRetried, message.app).on(id);
         transaction.record(entry).await?;

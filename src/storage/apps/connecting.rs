@@ -24,6 +24,8 @@ pub struct PublicApp {
     pub callback_url: String,
     /// Connect sessions that were created earlier are revoked.
     pub connect_sessions_from: Option<DateTime<Utc>>,
+    /// Whether the operator has suspended its subscriber.
+    pub is_suspended: bool,
 }
 
 /// The app of a connect link with this pushable key.
@@ -32,9 +34,10 @@ pub async fn find_public(
     pushable_key: &str,
 ) -> Result<Option<PublicApp>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url,
-                connect_sessions_from
-         FROM apps WHERE pushable_key = $1",
+        r#"SELECT apps.id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url,
+                  connect_sessions_from, suspended_at IS NOT NULL AS "is_suspended!"
+           FROM apps JOIN subscribers ON subscribers.id = subscriber_id
+           WHERE pushable_key = $1"#,
         pushable_key,
     )
     .fetch_optional(connection)
@@ -48,6 +51,7 @@ pub async fn find_public(
         require_connect_session: row.require_connect_session,
         callback_url: row.callback_url,
         connect_sessions_from: row.connect_sessions_from,
+        is_suspended: row.is_suspended,
     }))
 }
 

@@ -54,7 +54,7 @@ pub async fn find_by_send_keys(
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
         r#"SELECT digest AS "digest!", apps.id, subscriber_id, slug, pushable_key, multiuser, suppress_bounced,
-                subscription_status, grace_ends_at,
+                subscription_status, grace_ends_at, suspended_at, suspension_reason,
                 (SELECT version FROM app_versions WHERE app_id = apps.id) AS version,
                 key_id, expires_at, allowed_addresses, credential_ids
          FROM (
@@ -100,6 +100,7 @@ pub async fn find_by_send_keys(
                 subscription: Subscription {
                     status: (row.subscription_status).and_then(|status| status.parse().ok()),
                     grace_ends_at: row.grace_ends_at,
+                    suspension: suspension(row.suspended_at, row.suspension_reason),
                 },
                 version: row.version.map(AppVersion),
                 restrictions,
@@ -119,7 +120,7 @@ pub async fn subscription(
     app: AppId,
 ) -> Result<Option<Subscription>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT subscription_status, grace_ends_at
+        "SELECT subscription_status, grace_ends_at, suspended_at, suspension_reason
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE apps.id = $1",
         app.0,
@@ -129,5 +130,10 @@ pub async fn subscription(
     Ok(row.map(|row| Subscription {
         status: (row.subscription_status).and_then(|status| status.parse().ok()),
         grace_ends_at: row.grace_ends_at,
+        suspension: suspension(row.suspended_at, row.suspension_reason),
     }))
+}
+
+fn suspension(since: Option<DateTime<Utc>>, reason: Option<String>) -> Option<Arc<str>> {
+    since.map(|_| reason.unwrap_or_default().into())
 }

@@ -53,6 +53,24 @@ fn expected(action: AuditAction) -> Expected {
                 json!({ "email": { "from": "new@example.com", "to": "newer@example.com" } });
             of("subscriber", false, "", details)
         }
+        A::SubscriberSuspended => Expected {
+            has_address: false,
+            ..of(
+                "operator",
+                false,
+                "",
+                json!({ "reason": { "from": null, "to": "Spam" } }),
+            )
+        },
+        A::SubscriberResumed => Expected {
+            has_address: false,
+            ..of(
+                "operator",
+                false,
+                "",
+                json!({ "reason": { "from": "Spam", "to": null } }),
+            )
+        },
         A::SubscriberDeleted | A::SecretsResealed => Expected {
             has_address: false,
             ..of("operator", false, "", none())
@@ -323,6 +341,20 @@ impl Walk<'_> {
             .await;
     }
 
+    /// The operator suspends a subscriber, resumes it, and deletes it.
+    async fn shut(&mut self, id: &str) {
+        let arguments = ["subscriber", "suspend", id, "--reason", "Spam"];
+        let suspending = command(self.gateway, SEAL_KEY, &arguments);
+        self.leaves(AuditAction::SubscriberSuspended, suspending)
+            .await;
+        let arguments = ["subscriber", "resume", id];
+        let resuming = command(self.gateway, SEAL_KEY, &arguments);
+        self.leaves(AuditAction::SubscriberResumed, resuming).await;
+        let arguments = ["subscriber", "delete", id];
+        let deleting = command(self.gateway, SEAL_KEY, &arguments);
+        self.leaves(AuditAction::SubscriberDeleted, deleting).await;
+    }
+
     /// A delivery is made again, and a test sent.
     async fn again(&mut self, secret: &str, app: &str, webhook: &str) {
         use AuditAction as A;
@@ -566,9 +598,7 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
         assert_eq!(by, ("operator", None), "{row:?}");
     }
     assert_eq!(since(&gateway, &before).await.len(), 2);
-    let arguments = ["subscriber", "delete", id];
-    let deleting = command(&gateway, SEAL_KEY, &arguments);
-    walk.leaves(AuditAction::SubscriberDeleted, deleting).await;
+    walk.shut(id).await;
     let id: SubscriberId = id.parse().unwrap();
     let left = rows(&gateway).await;
     let left = left.values().filter(|row| row.subscriber_id == Some(id.0));
