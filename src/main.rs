@@ -14,6 +14,7 @@ use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 #[cfg(feature = "dev")]
 use mailgate::dev::{self, DevError, DevOptions};
+use mailgate::operator::apps::AppsAction;
 use mailgate::operator::certificates::CertificatesAction;
 use mailgate::operator::mailboxes::MailboxesAction;
 use mailgate::operator::queue::QueueAction;
@@ -107,6 +108,17 @@ enum Command {
     Queue {
         #[command(subcommand)]
         action: QueueAction,
+        /// Answer with JSON.
+        #[arg(long, global = true)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// List the apps of all subscribers, or of one. Needs database.url and seal.keys.
+    Apps {
+        #[command(subcommand)]
+        action: AppsAction,
         /// Answer with JSON.
         #[arg(long, global = true)]
         json: bool,
@@ -285,6 +297,11 @@ fn run(command: Command) -> Result<(), Failure> {
                 json,
                 config,
             } => Ok(operator::queue::run(&action, json, config.as_deref()).await?),
+            Command::Apps {
+                action,
+                json,
+                config,
+            } => Ok(operator::apps::run(&action, json, config.as_deref()).await?),
             Command::Mailboxes {
                 action,
                 json,

@@ -1,6 +1,8 @@
-//! The operator's commands: [`subscribers`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
+//! The operator's commands: [`subscribers`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
 //! [`trust_clock`].
 
+mod account;
+pub mod apps;
 pub mod certificates;
 pub mod check;
 pub mod mailboxes;
@@ -61,6 +63,18 @@ pub enum OperatorError {
     /// An argument.
     #[error("{0}")]
     Argument(String),
+    /// A deletion that wasn't confirmed.
+    #[error(
+        "{id} ({label:?}) would be deleted for good, with {belongings}. If you mean it, add --yes --label {label:?}"
+    )]
+    Unconfirmed {
+        /// Whose.
+        id: SubscriberId,
+        /// Its name, which confirms it.
+        label: String,
+        /// What goes with it.
+        belongings: String,
+    },
     /// There is no subscriber with this id.
     #[error("there is no subscriber {0}; mailgate subscriber list shows them all")]
     NotFound(SubscriberId),

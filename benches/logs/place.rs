@@ -145,7 +145,7 @@ async fn create(pool: &PgPool, environment: Environment) -> Outcome<(SubscriberI
     }
     let clock: SharedClock = Arc::new(SystemClock);
     let settings = config::load_operator(None, environment.into_iter())?;
-    let (keys, limits) = (Arc::new(settings.seal_keys), settings.limits);
+    let (keys, limits) = (settings.seal_keys, settings.limits);
     let accounts = Accounts::new(pool.clone(), keys, clock, &limits, None, TaskTracker::new());
     let mut transaction = pool.begin().await?;
     let subscriber = accounts

@@ -92,7 +92,7 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
     let pool = pool::connect(&settings.database).await?;
     tables::migrate(&pool).await?;
     let clock: SharedClock = Arc::new(SystemClock);
-    let seal_keys = Arc::new(settings.seal_keys);
+    let seal_keys = settings.seal_keys;
     let accounts = Accounts::new(
         pool.clone(),
         Arc::clone(&seal_keys),
@@ -150,7 +150,7 @@ pub async fn apps(environment: &[(String, String)], urls: &[String]) -> Outcome<
     let clock: SharedClock = Arc::new(SystemClock);
     let accounts = Accounts::new(
         pool.clone(),
-        Arc::new(settings.seal_keys),
+        settings.seal_keys,
         Arc::clone(&clock),
         &settings.limits,
         None,

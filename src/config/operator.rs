@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Table;
 
@@ -18,7 +19,7 @@ pub struct OperatorSettings {
     /// The database.
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
-    pub seal_keys: SealKeys,
+    pub seal_keys: Arc<SealKeys>,
     /// Log lines.
     pub log: LogSettings,
     /// Bounds.
@@ -55,7 +56,7 @@ pub fn load_operator(
             plugins,
             payprov: payprov::read(reader),
             smtp_host: reader.text("smtp.host"),
-            seal_keys: seal_keys?,
+            seal_keys: Arc::new(seal_keys?),
             log: log?,
             sending: sending?,
         })

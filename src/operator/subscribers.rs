@@ -8,6 +8,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
+use super::account::{Account, status};
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
@@ -17,6 +18,7 @@ use crate::providers::mail::MailProviders;
 use crate::storage::{pool, tables};
 use crate::telemetry;
 use mailgate_types::audit::Author;
+use mailgate_types::clock::SharedClock;
 use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
@@ -36,16 +38,21 @@ pub enum SubscriberAction {
     },
     /// List all subscribers, without their secrets.
     List,
+    /// Show a subscriber: what it has, does and may, without its secrets.
+    Show {
+        /// sub_…
+        subscriber_id: String,
+    },
     /// Renew a subscriber's API secret; the old one stops working immediately.
     ResetSecret {
         /// sub_…
         subscriber_id: String,
         /// Also end all additional API secrets, send keys and connect sessions, and take back an address that was changed
         /// within 72 hours: for a secret that was stolen.
-        #[arg(long)]
-        revoke_all: bool,
-        /// With --revoke-all, keep the address.
-        #[arg(long, requires = "revoke_all")]
+        #[arg(long, alias = "revoke-all")]
+        all_keys: bool,
+        /// With --all-keys, keep the address.
+        #[arg(long, requires = "all_keys")]
         keep_email: bool,
     },
     /// Set a subscriber's address at once: changes of it that could be confirmed or undone end, with all portal sessions.
@@ -59,7 +66,7 @@ pub enum SubscriberAction {
     /// Suspend a subscriber: nothing of it is sent and no mailbox connected until it is resumed. One that is suspended
     /// already gets the new reason.
     Suspend {
-        /// `sub_…`
+        /// sub_…
         subscriber_id: String,
         /// Why: the subscriber reads it.
         #[arg(long)]
@@ -67,13 +74,19 @@ pub enum SubscriberAction {
     },
     /// Resume a suspended subscriber; what waits leaves.
     Resume {
-        /// `sub_…`
+        /// sub_…
         subscriber_id: String,
     },
-    /// Permanently delete a subscriber and its apps.
+    /// Permanently delete a subscriber and its apps. Without --yes and its --label it is only said what would go.
     Delete {
         /// sub_…
         subscriber_id: String,
+        /// It is to be deleted.
+        #[arg(long)]
+        yes: bool,
+        /// Its label: the right one is meant.
+        #[arg(long)]
+        label: Option<String>,
     },
 }
 
@@ -100,10 +113,9 @@ async fn act(
     tables::migrate(&pool).await?;
     let clock = DatabaseClock::shared();
     pool::synchronize(&pool, &clock).await?;
-    let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),
-        Arc::clone(&seal_keys),
+        Arc::clone(&settings.seal_keys),
         Arc::clone(&clock),
         &settings.limits,
         settings.payprov.as_ref(),
@@ -125,11 +137,11 @@ async fn act(
         SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
         SubscriberAction::ResetSecret {
             subscriber_id,
-            revoke_all,
+            all_keys,
             keep_email,
         } => {
             let id = parse_id(subscriber_id)?;
-            let renewal = if *revoke_all {
+            let renewal = if *all_keys {
                 Renewal::ending_all(*keep_email)
             } else {
                 Renewal::default()
@@ -160,36 +172,74 @@ async fn act(
         SubscriberAction::Resume { subscriber_id } => {
             suspend(&accounts, json, parse_id(subscriber_id)?, None).await?;
         }
-        SubscriberAction::Delete { subscriber_id } => {
-            let id = parse_id(subscriber_id)?;
-            let tracker = TaskTracker::new();
-            let providers = MailProviders::new(
-                &settings.plugins,
-                &settings.sending,
-                &settings.smtp_host,
-                &clock,
-            )?;
-            let mailboxes = Mailboxes::new(
-                pool.clone(),
-                seal_keys,
-                clock,
-                Arc::new(providers),
-                tracker.clone(),
-                Arc::new(settings.mailboxes),
-            );
-            let is_deleted = mailboxes.delete_subscriber(id, author).await?;
-            // Until its grants are revoked.
-            tracker.close();
-            tracker.wait().await;
-            if !is_deleted {
-                return Err(OperatorError::NotFound(id));
-            }
+        SubscriberAction::Show { subscriber_id } => {
+            let mut connection = pool.acquire().await?;
+            let account = Account::read(&mut connection, parse_id(subscriber_id)?, clock.now());
+            let account = account.await?;
             if json {
-                println!("{}", json!({ "deleted": id.to_string() }));
+                println!("{}", account.json(&settings));
             } else {
-                println!("{id} is deleted, with its apps.");
+                print!("{}", account.text(&settings));
             }
         }
+        SubscriberAction::Delete {
+            subscriber_id,
+            yes,
+            label,
+        } => {
+            let id = parse_id(subscriber_id)?;
+            let account = {
+                let mut connection = pool.acquire().await?;
+                Account::read(&mut connection, id, clock.now()).await?
+            };
+            let known = &account.subscriber.label;
+            if !yes || label.as_ref() != Some(known) {
+                return Err(OperatorError::Unconfirmed {
+                    id,
+                    label: known.clone(),
+                    belongings: account.belongings(),
+                });
+            }
+            delete(id, json, pool.clone(), clock, settings).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a subscriber, and waits until its grants are revoked.
+async fn delete(
+    id: SubscriberId,
+    json: bool,
+    pool: PgPool,
+    clock: SharedClock,
+    settings: OperatorSettings,
+) -> Result<(), OperatorError> {
+    let tracker = TaskTracker::new();
+    let providers = MailProviders::new(
+        &settings.plugins,
+        &settings.sending,
+        &settings.smtp_host,
+        &clock,
+    )?;
+    let mailboxes = Mailboxes::new(
+        pool,
+        settings.seal_keys,
+        clock,
+        Arc::new(providers),
+        tracker.clone(),
+        Arc::new(settings.mailboxes),
+    );
+    let is_deleted = mailboxes.delete_subscriber(id, Author::operator(None));
+    let is_deleted = is_deleted.await?;
+    tracker.close();
+    tracker.wait().await;
+    if !is_deleted {
+        return Err(OperatorError::NotFound(id));
+    }
+    if json {
+        println!("{}", json!({ "deleted": id.to_string() }));
+    } else {
+        println!("{id} is deleted, with its apps.");
     }
     Ok(())
 }
@@ -306,12 +356,4 @@ fn print_list(json: bool, subscribers: &[Subscriber]) {
         ]);
     }
     print!("{}", table.text());
-}
-
-/// What the operator has done to an account.
-fn status(subscriber: &Subscriber) -> &'static str {
-    subscriber
-        .suspension
-        .as_ref()
-        .map_or("active", |_| "suspended")
 }

@@ -3,6 +3,7 @@
 pub mod connecting;
 mod deleted;
 mod keys;
+pub mod overview;
 mod sending;
 
 use chrono::{DateTime, Utc};

@@ -1,6 +1,7 @@
 //! The table `subscribers`. The state of their subscriptions is in [`billing`].
 
 pub mod billing;
+pub mod overview;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -293,6 +294,23 @@ pub async fn find_by_email(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(Subscriber::from).collect())
+}
+
+/// A subscriber.
+pub async fn find(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Subscriber>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
+                created_at, credentials_since, suspended_at, suspension_reason
+         FROM subscribers WHERE id = $1",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Subscriber::from))
 }
 
 /// All subscribers, oldest first.

@@ -1,5 +1,6 @@
 //! `mailgate subscriber` and `mailgate openapi`: child processes beside a running gateway.
 
+mod accounts;
 mod reseal;
 pub mod troubles;
 
@@ -83,7 +84,7 @@ async fn a_subscriber_is_created_listed_renewed_and_deleted() {
     let left = thief.post("/me/api-secrets", &left).await.success(201);
     let left = left["api_secret"].as_str().unwrap();
     assert_eq!(me(&gateway, left).await.0, 200);
-    let renewed = answered(url, &["reset-secret", id, "--revoke-all"]).await;
+    let renewed = answered(url, &["reset-secret", id, "--all-keys"]).await;
     assert_eq!(me(&gateway, left).await.0, 401);
     assert_eq!(me(&gateway, new).await.0, 401);
     let new = renewed["api_secret"].as_str().unwrap();
@@ -95,7 +96,10 @@ async fn a_subscriber_is_created_listed_renewed_and_deleted() {
     );
     assert_eq!(me(&gateway, new).await.1["email"], "new@example.com");
 
-    let deleted = answered(url, &["delete", id]).await;
+    let counted = answered(url, &["show", id]).await;
+    assert_eq!(counted["apps"], 0, "{counted}");
+    let deleted = ["delete", id, "--yes", "--label", "Grace"];
+    let deleted = answered(url, &deleted).await;
     assert_eq!(deleted, json!({ "deleted": id }));
     assert_eq!(me(&gateway, new).await.0, 401);
     let listed = answered(url, &["list"]).await;
@@ -127,7 +131,13 @@ async fn people_read_texts() {
     renewed.succeeds();
     assert!(!renewed.stdout.contains(&secret));
     assert_eq!(renewed.stdout.matches("sk_").count(), 1);
-    let deleted = subscriber(url, &["delete", &id]).await;
+    let shown = subscriber(url, &["show", &id]).await;
+    shown.succeeds();
+    for word in ["Grace", "active", "0 of 1000 (limits.apps_per_subscriber)"] {
+        assert!(shown.stdout.contains(word), "{word} in {}", shown.stdout);
+    }
+    let deleted = ["delete", &id, "--yes", "--label", "Grace"];
+    let deleted = subscriber(url, &deleted).await;
     deleted.succeeds();
     assert!(deleted.stdout.contains(&id), "{}", deleted.stdout);
     gateway.stop().await;
@@ -165,6 +175,12 @@ async fn what_is_wrong_is_said_in_a_line() {
         (vec!["set-email", unknown, "--email", "nobody"], "nobody"),
         (vec!["delete", "cred_01h2xcejqtf2nbrexx3vqjhp41"], "cred_"),
         (vec!["delete", unknown], unknown),
+        (
+            vec!["delete", unknown, "--yes", "--label", "Grace"],
+            unknown,
+        ),
+        (vec!["show", unknown], unknown),
+        (vec!["show", "nonsense"], "nonsense"),
     ] {
         for further in [&[] as &[&str], &["--json"]] {
             let finished = subscriber(&url, &[&arguments, further].concat()).await;
@@ -194,7 +210,7 @@ async fn a_deleted_subscriber_takes_apps_and_mailboxes_along() {
     let gateway = Gateway::start().await;
     let id = gateway.subscriber.to_string();
     let mut session = crate::support::smtp_client::SmtpClient::authenticated(&gateway).await;
-    let mut deletion = Invocation::new(["subscriber", "delete", &id])
+    let mut deletion = Invocation::new(["subscriber", "delete", &id, "--yes", "--label", "Demo"])
         .set("DATABASE__URL", &gateway.database_url)
         .set("SEAL__KEYS", SEAL_KEY);
     for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {

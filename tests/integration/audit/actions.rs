@@ -350,7 +350,7 @@ impl Walk<'_> {
         let arguments = ["subscriber", "resume", id];
         let resuming = command(self.gateway, SEAL_KEY, &arguments);
         self.leaves(AuditAction::SubscriberResumed, resuming).await;
-        let arguments = ["subscriber", "delete", id];
+        let arguments = ["subscriber", "delete", id, "--yes", "--label", "Newer"];
         let deleting = command(self.gateway, SEAL_KEY, &arguments);
         self.leaves(AuditAction::SubscriberDeleted, deleting).await;
     }

@@ -389,6 +389,7 @@ async fn commands_end_their_connections_as_postgres_wants_it() {
     };
     for command in [
         &["subscriber", "list"][..],
+        &["apps", "list"],
         &["queue", "list"],
         &["mailboxes", "list"],
         &["certificates", "list"],
@@ -408,7 +409,7 @@ async fn commands_end_their_connections_as_postgres_wants_it() {
         .set("TLS__KEY", &files.key);
     checked.finish().await.succeeds();
     patience::until("their sessions in the statistics", async || {
-        sessions(&mut own).await.0 >= before.0 + 9
+        sessions(&mut own).await.0 >= before.0 + 10
     })
     .await;
     let after = sessions(&mut own).await;

@@ -58,7 +58,13 @@ async fn what_an_operator_types_works() {
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
         .find(|word| word.starts_with("sub_"))
         .expect("an id");
-    let script = filled(&operator("export MAILGATE_CONFIG="), &[("sub_…", id)]);
+    let script = filled(
+        &operator("export MAILGATE_CONFIG="),
+        &[
+            ("sub_…", id),
+            ("--yes --label \"ACME\"", "--yes --label Other"),
+        ],
+    );
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let secrets = printed.matches("sk_").count();
     assert!(secrets >= 2 && printed.contains("ACME"), "{printed}");

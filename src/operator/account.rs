@@ -1,0 +1,170 @@
+//! One account as the operator sees it: what it has, does and may.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+
+use super::OperatorError;
+use super::table::Table;
+use crate::accounts::Subscriber;
+use crate::config::OperatorSettings;
+use crate::storage::spool::usage::Usage;
+use crate::storage::spool::waiting::usage_of;
+use crate::storage::subscribers::{self, overview};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::moment::iso8601;
+use mailgate_types::subscription::SubscriptionStatus;
+
+/// An account, without its secrets.
+pub(super) struct Account {
+    pub(super) subscriber: Subscriber,
+    overview: overview::Overview,
+    waiting: Usage,
+}
+
+impl Account {
+    /// Reads a subscriber's.
+    pub(super) async fn read(
+        connection: &mut PgConnection,
+        id: SubscriberId,
+        now: DateTime<Utc>,
+    ) -> Result<Self, OperatorError> {
+        let subscriber = subscribers::find(connection, id).await?;
+        Ok(Self {
+            subscriber: subscriber.ok_or(OperatorError::NotFound(id))?,
+            overview: overview::overview(connection, id, now).await?,
+            waiting: usage_of(connection, id).await?,
+        })
+    }
+
+    /// What goes with it if it is deleted.
+    pub(super) fn belongings(&self) -> String {
+        let counted = |number: i64, one: &str, many: &str| match number {
+            1 => format!("1 {one}"),
+            number => format!("{number} {many}"),
+        };
+        format!(
+            "{}, {} and {}",
+            counted(self.overview.apps, "app", "apps"),
+            counted(self.overview.mailboxes, "mailbox", "mailboxes"),
+            counted(self.waiting.messages, "waiting message", "waiting messages"),
+        )
+    }
+
+    /// As JSON.
+    pub(super) fn json(&self, settings: &OperatorSettings) -> Value {
+        let (subscriber, overview) = (&self.subscriber, &self.overview);
+        let suspension = subscriber.suspension.as_ref();
+        let count =
+            |counted: overview::Counted| json!({ "sent": counted.sent, "failed": counted.failed });
+        json!({
+            "subscriber_id": subscriber.id.to_string(),
+            "label": subscriber.label,
+            "email": subscriber.email,
+            "created_at": iso8601(subscriber.created_at),
+            "status": status(subscriber),
+            "suspended_at": suspension.map(|it| iso8601(it.since)),
+            "suspension_reason": suspension.map(|it| &it.reason),
+            "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
+            "payprov_customer_id": subscriber.payprov_customer_id,
+            "last_signed_in_at": overview.signed_in_at.map(iso8601),
+            "apps": overview.apps,
+            "mailboxes": overview.mailboxes,
+            "remembered_mailboxes": overview.remembered_mailboxes,
+            "waiting_messages": self.waiting.messages,
+            "waiting_bytes": self.waiting.bytes,
+            "last_24_hours": count(overview.day),
+            "last_30_days": count(overview.month),
+            "limits": {
+                "apps_per_subscriber": settings.limits.apps_per_subscriber,
+                "mailboxes_per_subscriber": settings.mailboxes.most_of_subscriber,
+                "waiting_messages_per_subscriber": settings.limits.waiting_messages_per_subscriber,
+                "waiting_bytes_per_subscriber": settings.limits.waiting_bytes_per_subscriber,
+            },
+        })
+    }
+
+    /// For people.
+    pub(super) fn text(&self, settings: &OperatorSettings) -> String {
+        let (subscriber, overview) = (&self.subscriber, &self.overview);
+        let of =
+            |used: i64, most: i64, setting: &str| format!("{used} of {most} (limits.{setting})");
+        let counted = |counted: overview::Counted| {
+            format!("{} sent, {} failed", counted.sent, counted.failed)
+        };
+        let moment = |moment: Option<DateTime<Utc>>| moment.map_or_else(|| "-".to_owned(), iso8601);
+        let status = match &subscriber.suspension {
+            Some(suspension) => format!(
+                "suspended since {}: {}",
+                iso8601(suspension.since),
+                suspension.reason
+            ),
+            None => status(subscriber).to_owned(),
+        };
+        let subscription = subscriber.subscription_status;
+        let limits = &settings.limits;
+        let mut table = Table::new(["SUBSCRIBER", &subscriber.id.to_string()]);
+        for (name, value) in [
+            ("label", subscriber.label.clone()),
+            ("email", subscriber.email.clone()),
+            ("created", iso8601(subscriber.created_at)),
+            ("status", status),
+            (
+                "subscription",
+                subscription
+                    .map_or("-", SubscriptionStatus::as_str)
+                    .to_owned(),
+            ),
+            ("last sign-in", moment(overview.signed_in_at)),
+            (
+                "apps",
+                of(
+                    overview.apps,
+                    limits.apps_per_subscriber.into(),
+                    "apps_per_subscriber",
+                ),
+            ),
+            (
+                "mailboxes",
+                format!(
+                    "{} connected; {}",
+                    overview.mailboxes,
+                    of(
+                        overview.remembered_mailboxes,
+                        settings.mailboxes.most_of_subscriber,
+                        "mailboxes_per_subscriber"
+                    )
+                ),
+            ),
+            (
+                "waiting messages",
+                of(
+                    self.waiting.messages,
+                    limits.waiting_messages_per_subscriber.into(),
+                    "waiting_messages_per_subscriber",
+                ),
+            ),
+            (
+                "waiting bytes",
+                of(
+                    self.waiting.bytes,
+                    limits.waiting_bytes_per_subscriber,
+                    "waiting_bytes_per_subscriber",
+                ),
+            ),
+            ("last 24 hours", counted(overview.day)),
+            ("last 30 days", counted(overview.month)),
+        ] {
+            table.row([name.to_owned(), value]);
+        }
+        table.text()
+    }
+}
+
+/// What the operator has done to an account.
+pub(super) fn status(subscriber: &Subscriber) -> &'static str {
+    subscriber
+        .suspension
+        .as_ref()
+        .map_or("active", |_| "suspended")
+}

@@ -1,0 +1,96 @@
+//! `mailgate apps`: the apps of all subscribers.
+
+use std::path::Path;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use super::table::Table;
+use super::{OperatorError, on_database};
+use crate::config;
+use crate::storage::apps::overview::{AppOverview, overview};
+use crate::storage::tables;
+use crate::telemetry;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::moment::iso8601;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum AppsAction {
+    /// List apps, oldest first, without their keys.
+    List {
+        /// Of this subscriber only: sub_….
+        #[arg(long)]
+        subscriber: Option<SubscriberId>,
+        /// Apps at most.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
+        limit: i64,
+        /// Apps to skip.
+        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=4_294_967_295))]
+        offset: i64,
+    },
+}
+
+/// Runs one action and prints its result.
+///
+/// # Errors
+///
+/// [`OperatorError`]
+pub async fn run(
+    action: &AppsAction,
+    as_json: bool,
+    file: Option<&Path>,
+) -> Result<(), OperatorError> {
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    on_database(&settings.database, async |pool| {
+        act(action, as_json, &pool).await
+    })
+    .await
+}
+
+async fn act(action: &AppsAction, as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
+    let AppsAction::List {
+        subscriber,
+        limit,
+        offset,
+    } = action;
+    tables::require_tables(pool).await?;
+    let mut connection = pool.acquire().await?;
+    let listed = overview(&mut connection, *subscriber, *limit, *offset).await?;
+    drop(connection);
+    if as_json {
+        let apps: Vec<Value> = listed.iter().map(shown).collect();
+        println!("{}", json!({ "apps": apps }));
+        return Ok(());
+    }
+    if listed.is_empty() {
+        println!("No apps.");
+        return Ok(());
+    }
+    let mut table = Table::new(["APP", "ID", "SUBSCRIBER", "MAILBOXES", "CREATED", "NAME"]);
+    for app in &listed {
+        table.row([
+            app.slug.clone(),
+            app.id.to_string(),
+            app.subscriber.to_string(),
+            app.mailboxes.to_string(),
+            iso8601(app.created_at),
+            app.name.clone(),
+        ]);
+    }
+    print!("{}", table.text());
+    Ok(())
+}
+
+fn shown(app: &AppOverview) -> Value {
+    json!({
+        "id": app.id.to_string(),
+        "app_id": app.slug,
+        "name": app.name,
+        "subscriber_id": app.subscriber.to_string(),
+        "mailboxes": app.mailboxes,
+        "created_at": iso8601(app.created_at),
+    })
+}
