@@ -44,3 +44,32 @@ pub(super) fn admit(subscription: &Subscription, now: DateTime<Utc>) -> Result<(
         SendingPermission::Ended => Err(Blocked::Ended),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspension_counts_whatever_was_paid_and_passes() {
+        let now = DateTime::<Utc>::UNIX_EPOCH;
+        let reason: Arc<str> = Arc::from("Spam");
+        for status in SubscriptionStatus::ALL.map(Some).into_iter().chain([None]) {
+            let mut subscription = Subscription {
+                status,
+                grace_ends_at: Some(DateTime::<Utc>::MAX_UTC),
+                suspension: Some(Arc::clone(&reason)),
+            };
+            let blocked = admit(&subscription, now);
+            assert_eq!(
+                blocked,
+                Err(Blocked::ByOperator(Arc::clone(&reason))),
+                "{status:?}"
+            );
+            assert!(blocked.is_err_and(|blocked| blocked.may_pass()));
+            subscription.suspension = None;
+            let is_over = matches!(status, Some(SubscriptionStatus::Canceled) | None);
+            let without = admit(&subscription, now);
+            assert_eq!(without == Err(Blocked::Ended), is_over, "{status:?}");
+        }
+    }
+}

@@ -270,7 +270,7 @@ fn suspended(label: &str, at: DateTime<Utc>, reason: &str, sign_in: Option<Strin
                 "On {}, the operator of this service suspended the account \"{label}\". The reason given:",
                 moment(at)
             ),
-            plain_name(reason),
+            reason.to_owned(),
             "No message is accepted until the account is resumed, by REST or by SMTP, and no mailbox can be connected. \
              Messages that wait leave afterwards, unless they have become too old. Your apps, keys and mailboxes stay, and so \
              does your subscription, if there is one."

@@ -21,6 +21,9 @@ async fn a_subscriber_sees_itself() {
             "created_at",
             "payprov_customer_id",
             "subscription_status",
+            "status",
+            "suspension_reason",
+            "suspended_at",
         ],
     );
     let id = text(&me, "subscriber_id");

@@ -182,3 +182,28 @@ fn names_and_links_are_text() {
     assert!(!words.html.contains("javascript:") && !words.text.contains("javascript:"));
     assert!(!words.subject.contains(['\r', '\n']), "{}", words.subject);
 }
+
+#[test]
+fn a_suspension_says_why_and_whom_to_ask() {
+    let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+    let reason = "Spam complaints, see https://help.example/17?a=1&b=2 <today>";
+    let notice = Notice::AccountSuspended {
+        at,
+        reason: reason.to_owned(),
+    };
+    let page = Some("https://portal.example/sign-in");
+    let written = write(&notice, "ACME", page);
+    assert_eq!(written.subject, "\"ACME\" is suspended");
+    for words in [
+        reason,
+        "14 November 2023 at 22:13 UTC",
+        "contact the operator",
+        "Sign in: https://portal.example/sign-in",
+    ] {
+        assert!(written.text.contains(words), "{words} in {}", written.text);
+    }
+    assert!(!written.html.contains("<today>"), "{}", written.html);
+    let resumed = write(&Notice::AccountResumed { at }, "ACME", None);
+    assert_eq!(resumed.subject, "\"ACME\" is no longer suspended");
+    assert!(!resumed.text.contains("https://"), "{}", resumed.text);
+}
