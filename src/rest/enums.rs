@@ -30,6 +30,9 @@ pub(super) const SCHEDULED: &str = "scheduled";
 /// A mailbox that is connected.
 pub(super) struct MailboxStatus;
 
+/// Whether the operator has suspended an account.
+pub(super) struct AccountStatus;
+
 /// What a delivery carried: an event, or a test.
 pub(super) struct DeliveredEvent;
 
@@ -53,6 +56,8 @@ enums! {
     WaitingReason, "What messages wait for. `scheduled`: the time that their sender gave; `subscription`: the subscription, \
         which is suspended; `mailbox_limit`: their mailbox's turn, or the end of a pause that its provider asked for; \
         `temporary_failure`: another attempt.", waiting_reason::WaitingReason::ALL.map(waiting_reason::WaitingReason::as_str);
+    AccountStatus, "`active`: the subscription alone decides on sending; `suspended`: nothing is sent, and no mailbox \
+        connected, until the operator resumes it.", ["active", "suspended"];
     MailboxStatus, "A connected mailbox is always `active`.", ["active"];
     DeliveredEvent, "The event's name; `test` for a test delivery.",
         EventName::ALL.map(EventName::as_str).into_iter().chain([TestEvent::NAME]);

@@ -12,6 +12,7 @@ use super::AppState;
 use super::access::{MainSecret, MeRead};
 use super::app_fields::{checked_email, checked_text};
 use super::authority::AuthenticatedSubscriber;
+use super::enums::{AccountStatus, written_out};
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::minted_since::{MintedSince, RenewalQuery};
@@ -20,16 +21,6 @@ use super::query::Described;
 use crate::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
-
-/// Whether the operator has suspended an account.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum AccountStatus {
-    /// It isn't: the subscription alone decides on sending.
-    Active,
-    /// Nothing is sent, and no mailbox connected, until the operator resumes it.
-    Suspended,
-}
 
 /// A subscriber: the tenant account.
 #[derive(Serialize, ToSchema)]
@@ -58,7 +49,8 @@ pub(super) struct Me {
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     subscription_status: Option<&'static str>,
     /// Whether the operator has suspended the account.
-    status: AccountStatus,
+    #[schema(schema_with = written_out::<AccountStatus>)]
+    status: &'static str,
     /// Why the operator has suspended it; null if it isn't suspended.
     #[schema(required)]
     suspension_reason: Option<String>,
@@ -198,8 +190,8 @@ async fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
             .subscription_status
             .map(SubscriptionStatus::as_str),
         status: match subscriber.suspension {
-            Some(_) => AccountStatus::Suspended,
-            None => AccountStatus::Active,
+            Some(_) => "suspended",
+            None => "active",
         },
         suspended_at: (subscriber.suspension.as_ref()).map(|suspension| iso8601(suspension.since)),
         suspension_reason: subscriber.suspension.map(|suspension| suspension.reason),
