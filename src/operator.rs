@@ -65,7 +65,8 @@ pub enum OperatorError {
     Argument(String),
     /// A deletion that wasn't confirmed.
     #[error(
-        "{id} ({label:?}) would be deleted for good, with {belongings}. If you mean it, add --yes --label {label:?}"
+        "{id} would be deleted for good, with {belongings}. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: {}",
+        table::plain(label)
     )]
     Unconfirmed {
         /// Whose.

@@ -239,12 +239,13 @@ impl Mailboxes {
     ) -> Result<Connected, ConnectError> {
         let now = self.clock.now();
         let mut transaction = audit::begin(&self.pool, author, now).await?;
+        // Before the app, in the order of all locks.
+        let suspension = subscribers::suspension_of_app(&mut transaction, new.app).await?;
         let rules = connecting::lock_for_connection(&mut transaction, new.app)
             .await?
             .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))
             .ok_or(ConnectError::AppGone)?;
-        let suspension = subscribers::suspension_of_app(&mut transaction, new.app);
-        if suspension.await?.is_some() {
+        if suspension.is_some() {
             return Err(ConnectError::Suspended);
         }
         let session = terms.and_then(|terms| terms.session);

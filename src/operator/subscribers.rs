@@ -30,7 +30,7 @@ pub enum SubscriberAction {
     /// Create a subscriber; its API secret is shown once.
     Create {
         /// Display name.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         label: String,
         /// Contact address.
         #[arg(long)]
@@ -69,7 +69,7 @@ pub enum SubscriberAction {
         /// sub_…
         subscriber_id: String,
         /// Why: the subscriber reads it.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         reason: String,
     },
     /// Resume a suspended subscriber; what waits leaves.
@@ -85,7 +85,7 @@ pub enum SubscriberAction {
         #[arg(long)]
         yes: bool,
         /// Its label: the right one is meant.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         label: Option<String>,
     },
 }

@@ -2,6 +2,17 @@
 
 use std::fmt::Write as _;
 
+/// A text that a stranger chose, without what would act on a terminal: control characters, line separators, and what turns
+/// the direction of writing.
+pub(super) fn plain(text: &str) -> String {
+    let acts = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let shown = text.chars().map(|it| if acts(it) { '?' } else { it });
+    shown.collect()
+}
+
 /// Rows of texts, the first of which are the columns' names.
 #[derive(Debug)]
 pub(super) struct Table<const COLUMNS: usize> {
@@ -15,15 +26,8 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         }
     }
 
-    /// Control characters of texts that strangers chose must not reach a terminal.
     pub(super) fn row(&mut self, cells: [String; COLUMNS]) {
-        let plain = |cell: String| -> String {
-            let shown = cell
-                .chars()
-                .map(|it| if it.is_control() { '?' } else { it });
-            shown.collect()
-        };
-        self.rows.push(cells.map(plain));
+        self.rows.push(cells.map(|cell| plain(&cell)));
     }
 
     /// All lines, without spaces at their ends.

@@ -104,7 +104,8 @@ pub async fn suspension(
     Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
 }
 
-/// Whether the operator has suspended the subscriber of an app, and why.
+/// Whether the operator has suspended the subscriber of an app, and why. It stays so until the transaction ends: the row is
+/// kept from one who would suspend it.
 pub async fn suspension_of_app(
     connection: &mut PgConnection,
     app: AppId,
@@ -112,7 +113,7 @@ pub async fn suspension_of_app(
     let row = sqlx::query!(
         "SELECT suspended_at, suspension_reason
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-         WHERE apps.id = $1",
+         WHERE apps.id = $1 FOR KEY SHARE OF subscribers",
         app.0,
     )
     .fetch_optional(connection)

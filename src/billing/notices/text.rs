@@ -289,7 +289,7 @@ fn resumed(label: &str, at: DateTime<Utc>, sign_in: Option<String>) -> Draft {
                 "On {}, the operator of this service resumed the account \"{label}\".",
                 moment(at)
             ),
-            "Messages are accepted again, those that waited leave now, and mailboxes can be connected.".to_owned(),
+            "As far as its subscription permits, messages are accepted again and those that waited leave, and mailboxes can be connected.".to_owned(),
         ],
         links: Vec::from_iter(sign_in.map(|url| ("Sign in", url))),
     }

@@ -1,9 +1,11 @@
 //! Apps whose subscriber the operator has suspended connect nothing, by links of before neither.
 
 use serde_json::json;
+use sqlx::{Connection as _, Executor as _};
 
 use super::{Visit, active, complete, execute, link, session, until_callback};
 use crate::support::gateway::{Gateway, MAILBOX};
+use crate::support::patience;
 
 const SUSPEND: &str = "UPDATE subscribers SET suspended_at = now(), suspension_reason = 'Spam'";
 const OTHER: &str = "other@sandbox.example";
@@ -36,5 +38,35 @@ async fn links_of_before_connect_nothing() {
     )
     .await;
     assert_eq!(Visit::to(personal).await.status, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspension_under_way_is_waited_for() {
+    let gateway = Gateway::start().await;
+    let parameters = [("plugin", "plugin_b"), ("login_hint", OTHER)];
+    let callback = until_callback(&gateway, &gateway.app, &parameters).await;
+    // As `suspend` does it: the row first.
+    let mut connection = gateway.database().await;
+    let mut suspending = connection.begin().await.unwrap();
+    for statement in ["SELECT FROM subscribers FOR UPDATE", SUSPEND] {
+        suspending.execute(statement).await.unwrap();
+    }
+    let came_back = tokio::spawn(complete(callback));
+    patience::until("the connection waits for the suspension", async || {
+        sqlx::query_scalar::<_, bool>(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity
+                            WHERE datname = current_database() AND wait_event_type = 'Lock'
+                                  AND query LIKE '%FOR KEY SHARE OF subscribers%')",
+        )
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+    })
+    .await;
+    suspending.commit().await.unwrap();
+    let page = came_back.await.unwrap();
+    page.is_failure(400, "app_suspended");
+    assert_eq!(active(&gateway, &gateway.app).await, [MAILBOX]);
     gateway.stop().await;
 }

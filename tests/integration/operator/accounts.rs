@@ -105,10 +105,21 @@ async fn nothing_is_deleted_that_is_not_confirmed_by_its_label() {
     ] {
         let arguments = [&["delete", &id], further].concat();
         let refused = subscriber(url, &arguments).await;
-        let words =
-            "1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes --label \"Demo\"";
+        let words = "1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: Demo";
         refused.fails(1, &[words]);
     }
     assert_eq!(Caller::owner(&gateway).await.get("/me").await.status, 200);
+    // Nothing that a shell or a terminal would act on, and no option.
+    let hostile = "-x $(touch y) `z` \"q\" \u{202e}";
+    sqlx::query("UPDATE subscribers SET label = $1")
+        .bind(hostile)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let refused = subscriber(url, &["delete", &id]).await;
+    refused.fails(1, &["has chosen it: -x $(touch y) `z` \"q\" ?"]);
+    assert!(!refused.stderr.contains("--label -x"), "{}", refused.stderr);
+    let deleted = subscriber(url, &["delete", &id, "--yes", "--label", hostile]).await;
+    deleted.succeeds();
     gateway.stop().await;
 }
