@@ -12,14 +12,17 @@ pub mod subscribers;
 mod table;
 pub mod trust_clock;
 
+use std::path::Path;
+
 use sqlx::PgPool;
 
 use crate::accounts::reseal::ResealError;
 use crate::accounts::{CreateError, RenewError};
-use crate::config::{ConfigError, DatabaseSettings};
+use crate::config::{self, ConfigError, OperatorSettings};
 use crate::providers::mail::ProviderError;
 use crate::sending::queue::QueueError;
 use crate::storage::pool::{self, PoolError};
+use crate::telemetry;
 use mailgate_types::ids::{LogId, SubscriberId};
 
 /// Why a command failed. Each text gives the reason.
@@ -81,13 +84,15 @@ pub enum OperatorError {
     NotFound(SubscriberId),
 }
 
-/// Connects, runs a command, and ends the connections.
+/// Reads the settings, connects, runs a command, and ends the connections.
 async fn on_database(
-    settings: &DatabaseSettings,
-    command: impl AsyncFnOnce(PgPool) -> Result<(), OperatorError>,
+    file: Option<&Path>,
+    command: impl AsyncFnOnce(OperatorSettings, PgPool) -> Result<(), OperatorError>,
 ) -> Result<(), OperatorError> {
-    let pool = pool::connect(settings).await?;
-    let done = command(pool.clone()).await;
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    let pool = pool::connect(&settings.database).await?;
+    let done = command(settings, pool.clone()).await;
     pool::close(&pool).await;
     done
 }

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use super::reader::Reader;
 
 /// The database's settings.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct DatabaseSettings {
     /// Holds the password, so it is a secret.
     pub url: SecretString,

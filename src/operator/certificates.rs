@@ -9,10 +9,8 @@ use sqlx::PgPool;
 
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::config;
 use crate::storage::certificates::overview::{self, CertificateOverview};
 use crate::storage::tables;
-use crate::telemetry;
 use mailgate_types::moment::iso8601;
 
 /// What to do.
@@ -38,12 +36,7 @@ pub async fn run(
     as_json: bool,
     file: Option<&Path>,
 ) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    on_database(&settings.database, async |pool| {
-        act(action, as_json, &pool).await
-    })
-    .await
+    on_database(file, async |_, pool| act(action, as_json, &pool).await).await
 }
 
 async fn act(

@@ -10,10 +10,8 @@ use sqlx::PgPool;
 
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::config;
 use crate::sending::queue::{Queue, QueueError, QueuedMessage, Scope};
 use crate::storage::{apps, pool, tables};
-use crate::telemetry;
 use mailgate_types::audit::Author;
 use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::ids::{AppId, CredentialId, LogId};
@@ -89,12 +87,7 @@ pub async fn run(
     as_json: bool,
     file: Option<&Path>,
 ) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    on_database(&settings.database, async |pool| {
-        act(action, as_json, pool).await
-    })
-    .await
+    on_database(file, async |_, pool| act(action, as_json, pool).await).await
 }
 
 async fn act(action: &QueueAction, as_json: bool, pool: PgPool) -> Result<(), OperatorError> {

@@ -9,12 +9,10 @@ use sqlx::PgPool;
 
 use super::{OperatorError, on_database};
 use crate::accounts::reseal::{Progress, Resealed, reseal};
-use crate::config;
 use crate::mailboxes::LONGEST_SESSION;
 use crate::storage::pool;
 use crate::storage::sealed::SealedColumn;
 use crate::storage::tables;
-use crate::telemetry;
 use mailgate_types::moment::iso8601;
 use mailgate_types::seal::{SealKeys, UnsealError};
 
@@ -24,9 +22,7 @@ use mailgate_types::seal::{SealKeys, UnsealError};
 ///
 /// [`OperatorError`]; [`OperatorError::Unopened`] if everything else was resealed.
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    on_database(&settings.database, async |pool| {
+    on_database(file, async |settings, pool| {
         act(as_json, &settings.seal_keys, &pool).await
     })
     .await

@@ -12,11 +12,10 @@ use super::account::{Account, status};
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
-use crate::config::{self, OperatorSettings};
+use crate::config::OperatorSettings;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
 use crate::storage::{pool, tables};
-use crate::telemetry;
 use mailgate_types::audit::Author;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::database_clock::DatabaseClock;
@@ -96,9 +95,7 @@ pub async fn run(
     json: bool,
     file: Option<&Path>,
 ) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    on_database(&settings.database.clone(), async |pool| {
+    on_database(file, async |settings, pool| {
         act(action, json, settings, pool).await
     })
     .await

@@ -7,9 +7,7 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::{OperatorError, on_database};
-use crate::config;
 use crate::storage::{sign_of_life, tables};
-use crate::telemetry;
 use mailgate_types::moment::iso8601;
 
 /// How far the database's clock may be from this machine's: they can't both be right then.
@@ -21,9 +19,7 @@ const APART: TimeDelta = TimeDelta::hours(1);
 ///
 /// [`OperatorError`]
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
-    on_database(&settings.database, async |pool| act(as_json, &pool).await).await
+    on_database(file, async |_, pool| act(as_json, &pool).await).await
 }
 
 async fn act(as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
