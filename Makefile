@@ -2,6 +2,7 @@
 # make test      every test but the container's, against Postfix, Dovecot and the other peers too (Debian 12, as root)
 # make container image and compose file on podman (Debian 12, as root); MAILGATE_CONTAINER_PROFILE=release
 #                before a release: the image that operators build, which takes twenty minutes
+# make walk      the operators' pages, typed block by block on an empty Debian (Debian 12, as root); ARGS="root --verbose"
 # make dist      what is released, in target/dist: program, Debian package, list of contents, checksums
 # make crash     the crash test at the length that a release wants
 # make chaos     everything that can go wrong, in any order, for BENCH_SECONDS=600 (Debian 12, as root)
@@ -17,6 +18,7 @@
 #                same time (one for each core); ARGS="smtp_session imap_responses" for these alone
 # make fuzz-corpus  writes the committed corpora anew from all that the fuzzer has found
 # make sqlx      writes .sqlx anew after a query or a migration has changed
+# make command-line  writes docs/command-line.md anew after a command or an option has changed
 # make vendor   fetches the portal's scripts anew, at the versions of assets/vendor/VERSIONS
 # make advisories  known vulnerabilities of the dependencies (fetches their database, and does without it offline)
 
@@ -25,7 +27,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container dist crash chaos upgrade bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
+.PHONY: dev test container walk dist crash chaos upgrade bench bench-logs fuzz fuzz-corpus check sqlx command-line vendor advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -38,6 +40,9 @@ test: compiler postgres
 
 container: compiler
 	tests/container/run
+
+walk: compiler
+	tests/walk/run $(ARGS)
 
 dist: compiler
 	tools/dist
@@ -78,6 +83,10 @@ check: compiler postgres
 
 sqlx: compiler postgres
 	tools/sqlx-offline
+
+command-line: compiler
+	cargo build --locked --quiet
+	tools/command-line $${CARGO_TARGET_DIR:-target}/debug/mailgate
 
 vendor:
 	tools/vendor

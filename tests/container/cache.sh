@@ -1,6 +1,7 @@
-# Sourced by images: what all clones on this machine share, so that only the first of them makes it. A
-# folder each, named for what it is made from: `images-KEY` (Debian, Rust and Postgres, as archives) and
-# `dependencies-KEY` (a target folder of cargo's with the gateway's dependencies, profile dev).
+# Sourced by images, and by tests/walk/run: what all clones on this machine share, so that only the first of them makes
+# it. A folder each, named for what it is made from: `images-KEY` (Debian, Rust and Postgres, as archives),
+# `dependencies-KEY` (a target folder of cargo's with the gateway's dependencies, profile dev), and `walk-KEY` (Debian,
+# unpacked, with packages that aren't installed yet).
 # shellcheck shell=bash
 
 cache=${MAILGATE_CONTAINER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mailgate/container}
@@ -32,7 +33,7 @@ cached() {
 
 prune_cache() {
     local kind
-    for kind in images dependencies; do
+    for kind in images dependencies walk; do
         find "$cache" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' | sort -rn |
             tail -n +$((KEPT + 1)) | cut -d ' ' -f 2- | xargs --no-run-if-empty --delimiter '\n' rm -rf
     done

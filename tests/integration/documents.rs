@@ -50,17 +50,21 @@ pub enum Use {
 }
 
 /// What the word behind a fence says already.
-const LANGUAGES: [(&str, Use); 6] = [
+const LANGUAGES: [(&str, Use); 7] = [
     ("toml", Use::Configuration),
     ("json", Use::Answer),
     ("sql", Use::Query),
     ("promql", Use::Expression),
     ("text", Use::Way),
     ("nginx", Use::Nginx),
+    (
+        "console",
+        Use::Elsewhere("what the program says of itself: tests/walk holds it against the program"),
+    ),
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 32] = [
+const STARTS: [(&str, Use); 34] = [
     (
         "make ",
         Use::Elsewhere(
@@ -95,14 +99,19 @@ const STARTS: [(&str, Use); 32] = [
     ("export MAILGATE_CONFIG=", Use::Operator),
     ("export MAILGATE_URL=", Use::Environment),
     ("cargo build ", Use::Operator),
-    ("mkdir tls ", Use::Operator),
-    ("mkdir -p /etc/mailgate/tls", Use::Operator),
+    ("install -d /etc/mailgate/tls", Use::Operator),
+    ("cat > /usr/local/bin/mailgate-certificate", Use::Operator),
     ("openssl req -x509 -newkey rsa", Use::Certificate),
-    ("mkdir -p -m 700 /var/backups/", Use::Backup),
-    ("pg_basebackup ", Use::Backup),
-    ("pg_dump ", Use::Backup),
+    ("cd /\ninstall --directory ", Use::Backup),
+    (
+        "runuser -u postgres -- psql --quiet --set=ON_ERROR_STOP=1 <<'END'\nALTER SYSTEM SET archive_mode = on;\nALTER SYSTEM SET ",
+        Use::Backup,
+    ),
+    ("cat > /usr/local/bin/mailgate-base-backup", Use::Backup),
+    ("runuser -u postgres -- /usr/local/bin/", Use::Backup),
+    ("runuser -u postgres -- pg_dumpall ", Use::Backup),
     ("cp -a /var/backups/", Use::Backup),
-    ("createdb ", Use::Backup),
+    ("runuser -u postgres -- createdb ", Use::Backup),
     ("mailgate queue verify", Use::Backup),
     (
         "apt-get install ",
@@ -124,6 +133,14 @@ const STARTS: [(&str, Use); 32] = [
     ),
 ];
 
+/// Pages whose other commands tests/walk types, one after the other, on a machine of its own: it knows each heading that
+/// has some.
+const WALKED: [&str; 3] = [
+    "docs/first-hour.md",
+    "docs/postgres.md",
+    "docs/certificates.md",
+];
+
 fn use_of(block: &Block) -> Option<Use> {
     let by_language = LANGUAGES
         .iter()
@@ -133,7 +150,14 @@ fn use_of(block: &Block) -> Option<Use> {
             .iter()
             .find(|(start, _)| block.text.starts_with(start))
     };
-    by_language.or_else(by_start).map(|(_, use_)| *use_)
+    let walked = || {
+        let is = block.language == "sh" && WALKED.contains(&block.page.as_str());
+        is.then_some(Use::Elsewhere(
+            "wants a machine of its own: tests/walk types it",
+        ))
+    };
+    let known = by_language.or_else(by_start).map(|(_, use_)| *use_);
+    known.or_else(walked)
 }
 
 /// The blocks that are for this.

@@ -1,4 +1,4 @@
-//! The drill of docs/operating.md: a base backup with archived WAL, restored to a moment, and a dump. Its commands are
+//! The drill of docs/postgres.md: a base backup with archived WAL, restored to a moment, and a dump. Its commands are
 //! run as they stand, and a gateway goes on from what came back, while the provider has gone on since: nothing is sent
 //! twice.
 
@@ -31,7 +31,8 @@ const AFTER: &str = "accepted and sent after the moment";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_restored_sends_nothing_twice() {
     let mut cluster = Cluster::start().await;
-    cluster.run(&block("mkdir -p -m 700 /var/backups/")).await;
+    cluster.run(&block("cd /\ninstall --directory ")).await;
+    cluster.run(&block("runuser -u postgres -- psql ")).await;
     cluster.restart().await;
     let provider = Provider::start().await;
     let gateway = Gateway::builder()
@@ -42,7 +43,12 @@ async fn what_is_restored_sends_nothing_twice() {
     provider.stand_in.connect(&gateway).await;
 
     send(&gateway, BEFORE).await;
-    cluster.run(&block("pg_basebackup ")).await;
+    cluster
+        .run(&block("cat > /usr/local/bin/mailgate-base-backup"))
+        .await;
+    cluster
+        .run(&block("runuser -u postgres -- /usr/local/bin/"))
+        .await;
     send(&gateway, BETWEEN).await;
     schedule(&gateway, LEFT_SINCE, TimeDelta::minutes(10)).await;
     schedule(&gateway, DUE_SINCE, TimeDelta::minutes(20)).await;
@@ -57,7 +63,9 @@ async fn what_is_restored_sends_nothing_twice() {
         })
         .await;
         let moment = now(&gateway).await;
-        cluster.run(&block("pg_dump ")).await;
+        cluster
+            .run(&block("runuser -u postgres -- pg_dumpall "))
+            .await;
         provider.file();
         submission.close_connections();
         moment
@@ -79,7 +87,9 @@ async fn what_is_restored_sends_nothing_twice() {
 
     // A while later, to the moment.
     gateway.clock.advance(TimeDelta::minutes(10));
-    let restored = block("cp -a /var/backups/").replace("2026-11-25 12:00:00+00", &moment);
+    let restored = block("cp -a /var/backups/")
+        .replace("2026-11-25T030000Z", &cluster.base_backup())
+        .replace("2026-11-25 12:00:00+00", &moment);
     cluster.run(&restored).await;
     let url = cluster.start_restored().await;
     let further = go_on(&gateway, &provider, &url, 2).await;
@@ -99,7 +109,9 @@ async fn what_is_restored_sends_nothing_twice() {
 
     // The dump is of the same moment, and by now all of it has left.
     provider.file();
-    cluster.run(&block("createdb ")).await;
+    cluster
+        .run(&block("runuser -u postgres -- createdb "))
+        .await;
     let url = cluster.url_of("restored");
     let further = go_on(&gateway, &provider, &url, 3).await;
     settled(&further).await;

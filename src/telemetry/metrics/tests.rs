@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-const PAGE: &str = include_str!("../../../docs/operating.md");
+const PAGE: &str = include_str!("../../../docs/monitoring.md");
 
 /// Where the values of a label are found if its uses don't spell them out: metric, label, file, and the texts before
 /// and after them.

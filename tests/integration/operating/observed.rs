@@ -10,7 +10,7 @@ use crate::support::patience;
 use crate::support::ports;
 use crate::support::smtp_client::SmtpClient;
 
-const PAGE: &str = include_str!("../../../docs/operating.md");
+const PAGE: &str = include_str!("../../../docs/monitoring.md");
 const DASHBOARD: &str = include_str!("../../../config/grafana/mailgate.json");
 const RULES: &str = include_str!("../../../config/prometheus/mailgate.rules.yml");
 

@@ -19,9 +19,9 @@ const CONFIGURATION: &str = include_str!("../../../config/haproxy/haproxy.cfg");
 
 /// Its three doors by name, with the ports that the configuration gives the gateways there.
 const DOORS: [(&str, &str, &str); 3] = [
-    ("rest", ":443", ":8080"),
-    ("smtp-starttls", ":587", ":587"),
-    ("smtp-tls", ":465", ":465"),
+    ("rest", ":::443 v4v6", ":8080"),
+    ("smtp-starttls", ":::587 v4v6", ":587"),
+    ("smtp-tls", ":::465 v4v6", ":465"),
 ];
 
 /// What the configuration calls the gateways, and where it says that they are.

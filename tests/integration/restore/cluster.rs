@@ -13,7 +13,27 @@ use crate::peers::process::Household;
 use crate::support::{database, patience};
 
 /// Where the documents put things.
-const PLACES: [&str; 2] = ["/var/backups/mailgate", "/var/lib/postgresql/restored"];
+const PLACES: [&str; 5] = [
+    "/var/backups/mailgate",
+    "/var/lib/postgresql/15/main",
+    "/usr/local/bin/mailgate-archive-wal",
+    "/usr/local/bin/mailgate-base-backup",
+    // What this machine's own Postgres has there isn't of the test's.
+    "/etc/postgresql",
+];
+
+/// What root does there, and the test's account needn't: it is Postgres's already, and restarts Postgres itself.
+const NOT_ROOT: &str = r#"
+runuser() { shift 3; "$@"; }
+install() {
+    local it
+    for it; do
+        if [[ $it != -* ]]; then mkdir -p -m 700 "$it"; fi
+    done
+}
+chown() { :; }
+systemctl() { :; }
+"#;
 
 pub struct Cluster {
     primary: DurablePostgres,
@@ -55,8 +75,9 @@ impl Cluster {
     pub async fn run(&self, script: &str) {
         let mut command = self.as_owner("bash");
         let path = std::env::var("PATH").unwrap();
+        let script_of_owner = format!("{NOT_ROOT}{}", self.placed(script));
         command
-            .args(["-eu", "-o", "pipefail", "-c", &self.placed(script)])
+            .args(["-eu", "-o", "pipefail", "-c", &script_of_owner])
             .env_clear()
             .env(
                 "PATH",
@@ -89,6 +110,15 @@ impl Cluster {
             archived == Some(true)
         })
         .await;
+    }
+
+    /// The name of the base backup that was taken.
+    pub fn base_backup(&self) -> String {
+        let folder = PathBuf::from(self.placed(PLACES[0])).join("base");
+        let mut found = fs::read_dir(folder).unwrap();
+        let only = found.next().unwrap().unwrap();
+        assert!(found.next().is_none());
+        only.file_name().into_string().unwrap()
     }
 
     /// Starts what was restored, beside the former; answers the database's address once it has come to the moment.

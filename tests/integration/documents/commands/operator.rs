@@ -18,11 +18,12 @@ async fn what_an_operator_types_works() {
     let database_url = database::create().await;
     let operator = |start: &str| the_block(Use::Operator, start);
 
-    let script = operator("mkdir tls ");
+    let certificate = folder.path().join("tls");
+    let script = operator("install -d /etc/mailgate/tls")
+        .replace("/etc/mailgate/tls", &certificate.display().to_string());
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let key = printed.lines().last().unwrap();
     assert!(key.starts_with("k1:") && key.len() == 47, "{printed}");
-    let certificate = folder.path().join("tls");
     let settings = configurations::of_run_it()
         .replace("postgres://mailgate:…@db.example/mailgate", &database_url)
         .replace("k1:…", key)
@@ -32,7 +33,8 @@ async fn what_an_operator_types_works() {
     // Building and installing it is what runs this test.
     let script = operator("cargo build ");
     let line = script.lines().last().unwrap();
-    let arguments = line.strip_prefix("mailgate ").expect(line).split(' ');
+    let line = line.replace("/etc/mailgate/mailgate.toml", "mailgate.toml");
+    let arguments = line.strip_prefix("mailgate ").expect(&line).split(' ');
     let mut serve = Invocation::new(arguments)
         .under([
             "sh".as_ref(),
@@ -76,8 +78,11 @@ async fn what_an_operator_types_works() {
     serve.terminate().await;
 
     let copies = folder.path().join("copies");
-    let script = operator("mkdir -p /etc/mailgate/tls")
+    let hook = folder.path().join("hook").display().to_string();
+    let script = operator("cat > /usr/local/bin/mailgate-certificate")
+        .replace("/usr/local/bin/mailgate-certificate", &hook)
         .replace("/etc/mailgate/tls", &copies.display().to_string());
+    let script = format!("{script}\n{hook}");
     let renewed = Environment::from([("RENEWED_LINEAGE", certificate.display().to_string())]);
     type_in(folder.path(), &script, &renewed).await;
     for file in ["fullchain.pem", "privkey.pem"] {
@@ -89,8 +94,8 @@ async fn what_an_operator_types_works() {
     }
 
     let typed = [
-        "mkdir tls ",
-        "mkdir -p /etc/mailgate/tls",
+        "install -d /etc/mailgate/tls",
+        "cat > /usr/local/bin/mailgate-certificate",
         "cargo build ",
         "export MAILGATE_CONFIG=",
     ];
