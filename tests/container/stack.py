@@ -57,7 +57,7 @@ class Stack:
             shutil.rmtree(folder, ignore_errors=True)
         self.folder.mkdir()
         self.provider_folder.mkdir()
-        for name in ("docker-compose.yml", ".env"):
+        for name in ("docker-compose.yml", ".env.example"):
             shutil.copy(repository / name, self.folder)
         (self.folder / "deploy").mkdir()
         for name in ("prepare", "mailgate.toml", "Caddyfile"):
