@@ -115,7 +115,7 @@ class Walk:
     def make_database(self):
         """The page's own way, where the first hour's isn't taken."""
         self.type("systemctl stop 'mailgate*'")
-        for name in ("mailgate", "mailgate_before"):
+        for name in ("mailgate", "before_restore"):
             self.machine.type("postgres", f"dropdb {name}")
         self.machine.type("postgres", "dropuser mailgate")
         self.page("docs/postgres.md", ["Make the database"])

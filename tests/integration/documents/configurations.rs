@@ -44,16 +44,20 @@ fn load(block: &Block) -> Settings {
 #[test]
 fn what_is_prepared_for_containers_is_what_the_gateway_takes() {
     let folder = TempDir::new().unwrap();
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (deploy, there) = (repository.join("deploy"), folder.path().join("deploy"));
+    fs::create_dir(&there).unwrap();
     for name in ["prepare", "Caddyfile", "mailgate.toml"] {
-        fs::copy(deploy.join(name), folder.path().join(name)).unwrap();
+        fs::copy(deploy.join(name), there.join(name)).unwrap();
     }
-    let prepared = Command::new(folder.path().join("prepare"))
+    let example = ".env.example";
+    fs::copy(repository.join(example), folder.path().join(example)).unwrap();
+    let prepared = Command::new(there.join("prepare"))
         .args(["smtp.gateway.example", "https://gateway.example"])
         .output()
         .unwrap();
     assert!(prepared.status.success(), "{prepared:?}");
-    let private = folder.path().join("private");
+    let private = there.join("private");
     let (tls, secrets) = (private.join("etc/tls"), private.join("secrets"));
     let environment = [
         ("MAILGATE__DATABASE__URL_FILE", secrets.join("database_url")),

@@ -1,4 +1,4 @@
-//! A real nginx with the lines of docs/operating.md, in front of a gateway that trusts it.
+//! A real nginx with the lines of docs/certificates.md, in front of a gateway that trusts it.
 
 use std::fs;
 use std::process::Command;

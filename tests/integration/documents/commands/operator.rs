@@ -12,7 +12,7 @@ use crate::support::database;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_operator_types_works() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     let folder = TempDir::new().unwrap();
     let database_url = database::create().await;
@@ -82,9 +82,14 @@ async fn what_an_operator_types_works() {
     let script = operator("cat > /usr/local/bin/mailgate-certificate")
         .replace("/usr/local/bin/mailgate-certificate", &hook)
         .replace("/etc/mailgate/tls", &copies.display().to_string());
-    let script = format!("{script}\n{hook}");
-    let renewed = Environment::from([("RENEWED_LINEAGE", certificate.display().to_string())]);
-    type_in(folder.path(), &script, &renewed).await;
+    type_in(folder.path(), &script, &Environment::new()).await;
+    for (lineage, is_copied) in [("other.example", false), ("smtp.gateway.example", true)] {
+        let lineage = folder.path().join(lineage);
+        symlink(&certificate, &lineage).unwrap();
+        let renewed = Environment::from([("RENEWED_LINEAGE", lineage.display().to_string())]);
+        type_in(folder.path(), &hook, &renewed).await;
+        assert_eq!(copies.exists(), is_copied, "{}", lineage.display());
+    }
     for file in ["fullchain.pem", "privkey.pem"] {
         let mode = fs::metadata(copies.join(file))
             .unwrap()
