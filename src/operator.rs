@@ -5,6 +5,7 @@ mod account;
 pub mod apps;
 pub mod certificates;
 pub mod check;
+mod deletion;
 pub mod mailboxes;
 pub mod queue;
 pub mod reseal;
@@ -68,8 +69,8 @@ pub enum OperatorError {
     Argument(String),
     /// A deletion that wasn't confirmed.
     #[error(
-        "{id} would be deleted for good, with {belongings}. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: {}",
-        table::plain(label)
+        "{id} would be deleted{}, with {belongings}. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: {}",
+        if *now { " for good" } else { ", and removed after 7 days" }, table::plain(label)
     )]
     Unconfirmed {
         /// Whose.
@@ -78,6 +79,8 @@ pub enum OperatorError {
         label: String,
         /// What goes with it.
         belongings: String,
+        /// Whether it couldn't be restored.
+        now: bool,
     },
     /// There is no subscriber with this id.
     #[error("there is no subscriber {0}; mailgate subscriber list shows them all")]

@@ -32,8 +32,8 @@ pub use expiry::{Expiring, files as expiring_files, run as watch_expiries};
 pub use gauges::run as measure;
 pub use housekeeping::{
     fold_counters, fold_months, forget_lapsed_links, forget_portal_sessions, forget_suppressions,
-    forget_webhook_secrets, purge_deleted_apps, read_addresses, remove_former_mailboxes,
-    write_key_uses,
+    forget_webhook_secrets, purge_deleted_apps, read_addresses, remove_deleted_subscribers,
+    remove_former_mailboxes, write_key_uses,
 };
 pub use lease_renewal::run as keep_lease;
 pub use listeners::{end_sessions, wake_webhooks};

@@ -55,7 +55,9 @@ impl Billing {
         let key = format!("mailgate-cancel-{}", Uuid::new_v4());
         // The secret may have been renewed while the provider was asked.
         self.permit(author).await?;
-        client.cancel_at_period_end(subscription, &key).await?;
+        client
+            .set_cancel_at_period_end(subscription, true, &key)
+            .await?;
         self.record(subscriber, AuditAction::SubscriptionCanceled, author)
             .await?;
         let (account, _) = self.look(subscriber).await?;

@@ -24,6 +24,10 @@ impl Billing {
         if account.subscription_id.is_some() {
             return self.name_customer(&account, &customer).await;
         }
+        // Once it is restored, it is found again.
+        if account.is_deleted {
+            return Ok(());
+        }
         let client = &self.payprov()?.client;
         let quantity = {
             let mut connection = self.pool.acquire().await?;

@@ -1,8 +1,11 @@
-//! The billed quantity: always the number of active mailboxes at the time the provider is called.
+//! The billed quantity: always the number of active mailboxes at the time the provider is called. And whether the
+//! subscription renews, which that of a deleted subscriber doesn't.
 
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
-use crate::storage::subscribers::billing;
+use crate::storage::subscribers::billing::{self, BillingAccount};
+use crate::storage::subscribers::deletion;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
 impl Billing {
@@ -16,14 +19,19 @@ impl Billing {
             let quantity = billing::quantity(&mut connection, subscriber).await?;
             (account.ok_or(BillingError::Gone)?, quantity)
         };
-        // A subscription that is still to be created, or created again, starts with the right quantity.
-        let Some(subscription) = account.subscription_id else {
+        // A subscription that is still to be created, or created again, starts with the right quantity, and renews.
+        let living = account.subscription_id.clone();
+        let living = living.filter(|_| account.status != Some(SubscriptionStatus::Canceled));
+        let Some(subscription) = living else {
+            if account.renewal_stopped && !account.is_deleted {
+                self.note_renewal(subscriber, false).await?;
+            }
             return Ok(());
         };
-        if account.status == Some(SubscriptionStatus::Canceled) {
-            return Ok(());
-        }
         let now_there = client.subscription(&subscription).await?;
+        let ends = now_there.cancel_at_period_end;
+        self.sync_renewal(job, &account, &subscription, ends)
+            .await?;
         let Some(item) = now_there.item(client.price()) else {
             tracing::error!(subscriber_id = %subscriber, subscription_id = subscription, "the subscription has no item to bill");
             return Ok(());
@@ -40,6 +48,52 @@ impl Billing {
             .set_quantity(&subscription, &item.id, quantity, &key)
             .await?;
         tracing::info!(subscriber_id = %subscriber, subscription_id = subscription, quantity, "the billed quantity was set");
+        Ok(())
+    }
+
+    /// Lets the subscription of a deleted subscriber end with its period, and that of a restored one renew, unless its owner
+    /// had canceled it. What was done is noted before the provider is called, so that it is known whatever happens.
+    async fn sync_renewal(
+        &self,
+        job: &Job,
+        account: &BillingAccount,
+        subscription: &str,
+        ends: bool,
+    ) -> Result<(), BillingError> {
+        match (account.is_deleted, ends) {
+            (true, false) => {
+                self.note_renewal(job.subscriber, true).await?;
+                self.set_renewal(job, subscription, true).await
+            }
+            (false, _) if account.renewal_stopped => {
+                if ends {
+                    self.set_renewal(job, subscription, false).await?;
+                }
+                self.note_renewal(job.subscriber, false).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn set_renewal(
+        &self,
+        job: &Job,
+        subscription: &str,
+        ends: bool,
+    ) -> Result<(), BillingError> {
+        let (id, generation, attempts) = (job.id, job.generation, job.attempts);
+        let key = format!("mailgate-renewal-{id}-{generation}-{attempts}-{ends}");
+        let client = &self.payprov()?.client;
+        client
+            .set_cancel_at_period_end(subscription, ends, &key)
+            .await?;
+        tracing::info!(subscriber_id = %job.subscriber, subscription_id = subscription, ends, "whether the subscription ends with its period was set");
+        Ok(())
+    }
+
+    async fn note_renewal(&self, id: SubscriberId, is_stopped: bool) -> Result<(), BillingError> {
+        let mut connection = self.pool.acquire().await?;
+        deletion::note_renewal_stopped(&mut connection, id, is_stopped).await?;
         Ok(())
     }
 }

@@ -162,6 +162,8 @@ mod tests {
                 other_subscription_ids: Vec::new(),
                 look: 0,
                 applied_look: 0,
+                is_deleted: false,
+                renewal_stopped: false,
             };
             let expected = Standing {
                 allowed,

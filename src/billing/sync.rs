@@ -130,7 +130,7 @@ impl Billing {
         Ok(true)
     }
 
-    /// Has the quantity corrected if the provider's differs.
+    /// Has the quantity corrected if the provider's differs, and whether the subscription renews.
     async fn compare_quantity(
         &self,
         connection: &mut PgConnection,
@@ -140,17 +140,20 @@ impl Billing {
         let quantity = billing::quantity(connection, subscriber).await?;
         let is_pending =
             billing_jobs::is_pending(connection, subscriber, JobKind::Quantity).await?;
+        let differs = account.billed_quantity != Some(quantity);
         // A pending update is not drift.
-        if account.billed_quantity == Some(quantity) || is_pending {
+        if is_pending || !differs && !account.renews_wrongly() {
             return Ok(());
         }
-        metrics::counter!("mailgate_billing_quantity_drift_total").increment(1);
-        tracing::warn!(
-            subscriber_id = %subscriber,
-            billed = account.billed_quantity,
-            quantity,
-            "the provider bills a different quantity than there are mailboxes; it is corrected"
-        );
+        if differs {
+            metrics::counter!("mailgate_billing_quantity_drift_total").increment(1);
+            tracing::warn!(
+                subscriber_id = %subscriber,
+                billed = account.billed_quantity,
+                quantity,
+                "the provider bills a different quantity than there are mailboxes; it is corrected"
+            );
+        }
         let now = self.clock.now();
         billing_jobs::enqueue(connection, subscriber, JobKind::Quantity, None, now).await?;
         self.wake();
@@ -400,6 +403,8 @@ mod tests {
             other_subscription_ids: Vec::new(),
             look: 1,
             applied_look: 0,
+            is_deleted: false,
+            renewal_stopped: false,
         }
     }
 

@@ -236,6 +236,10 @@ pub(super) fn look_after(
         workers::read_addresses(mailboxes.clone(), tracker.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the removal of deleted subscribers",
+        workers::remove_deleted_subscribers(mailboxes.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the removal of deleted apps",
         workers::purge_deleted_apps(mailboxes.clone(), stop.clone()),
     );

@@ -1,15 +1,21 @@
-//! Deletes a subscriber: its apps end as single ones do, its trail goes, and its subscriptions are ended by a worker.
+//! Deletes a subscriber for good, at once or when it can't be restored any more: its apps end as single ones do, its trail goes, and its subscriptions are ended by a worker.
+
+use tokio_util::sync::CancellationToken;
 
 use super::{Mailboxes, delete_app};
 use crate::accounts::audit;
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::subscribers::{self, billing};
+use crate::storage::subscribers::{self, billing, deletion};
 use crate::storage::{apps, audit_entries, email_counters};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{Owner, SubscriberId};
+use mailgate_types::past::Past;
 
 /// Audit entries removed per statement.
 const BATCH: i64 = 1_000;
+
+/// Subscribers found in one round.
+const DUE: i64 = 10;
 
 impl Mailboxes {
     /// Deletes a subscriber with its apps and its audit trail; `false` if there was none. Their log rows are removed
@@ -23,12 +29,58 @@ impl Mailboxes {
         id: SubscriberId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
+        self.delete_unless_restored(id, None, author).await
+    }
+
+    /// Deletes the subscribers that the operator has deleted, and that can't be restored any more. Several replicas may do
+    /// it at the same time.
+    ///
+    /// # Errors
+    ///
+    /// The database's.
+    pub async fn delete_due_subscribers(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<(), sqlx::Error> {
+        while !stop.is_cancelled() {
+            let past = Past::by(&self.clock);
+            let due = {
+                let mut connection = self.pool.acquire().await?;
+                deletion::due(&mut connection, past, DUE).await?
+            };
+            if due.is_empty() {
+                break;
+            }
+            for id in due {
+                let author = Author::operator(None);
+                let is_deleted = self.delete_unless_restored(id, Some(past), author).await?;
+                if is_deleted {
+                    tracing::info!(subscriber_id = %id, "a deleted subscriber was removed, since it can't be restored any more");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// With `due`, only one that has been deleted and could be restored until then.
+    async fn delete_unless_restored(
+        &self,
+        id: SubscriberId,
+        due: Option<Past>,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
         // In the order of all locks (see `storage`): no app comes or goes from here on.
         let begun = audit::begin_alone(&self.pool, author, id, now).await?;
         let Some(mut transaction) = begun else {
             return Ok(false);
         };
+        if let Some(past) = due {
+            let due_at = deletion::due_at(&mut transaction, id).await?;
+            if due_at.is_none_or(|due_at| due_at > past.moment()) {
+                return Ok(false);
+            }
+        }
         let apps = apps::lock_all_of(&mut transaction, id).await?;
         let account = billing::find(&mut transaction, id).await?;
         let mut grants = Vec::new();

@@ -65,6 +65,7 @@ impl Account {
             "status": status(subscriber),
             "suspended_at": suspension.map(|it| iso8601(it.since)),
             "suspension_reason": suspension.map(|it| &it.reason),
+            "deletion_due_at": subscriber.deletion_due_at.map(iso8601),
             "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
             "payprov_customer_id": subscriber.payprov_customer_id,
             "last_signed_in_at": overview.signed_in_at.map(iso8601),
@@ -93,13 +94,14 @@ impl Account {
             format!("{} sent, {} failed", counted.sent, counted.failed)
         };
         let moment = |moment: Option<DateTime<Utc>>| moment.map_or_else(|| "-".to_owned(), iso8601);
-        let status = match &subscriber.suspension {
-            Some(suspension) => format!(
+        let status = match (subscriber.deletion_due_at, &subscriber.suspension) {
+            (Some(due_at), _) => format!("deleted; it can be restored until {}", iso8601(due_at)),
+            (None, Some(suspension)) => format!(
                 "suspended since {}: {}",
                 iso8601(suspension.since),
                 suspension.reason
             ),
-            None => status(subscriber).to_owned(),
+            (None, None) => status(subscriber).to_owned(),
         };
         let subscription = subscriber.subscription_status;
         let limits = &settings.limits;
@@ -163,8 +165,9 @@ impl Account {
 
 /// What the operator has done to an account.
 pub(super) fn status(subscriber: &Subscriber) -> &'static str {
-    subscriber
-        .suspension
-        .as_ref()
-        .map_or("active", |_| "suspended")
+    match (subscriber.deletion_due_at, &subscriber.suspension) {
+        (Some(_), _) => "deleted",
+        (None, Some(_)) => "suspended",
+        (None, None) => "active",
+    }
 }

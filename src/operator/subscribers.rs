@@ -9,18 +9,17 @@ use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
 use super::account::{Account, status};
+use super::deletion;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
 use crate::config::OperatorSettings;
-use crate::mailboxes::Mailboxes;
-use crate::providers::mail::MailProviders;
 use crate::storage::{pool, tables};
 use mailgate_types::audit::Author;
-use mailgate_types::clock::SharedClock;
 use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
+use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// What to do.
@@ -76,7 +75,8 @@ pub enum SubscriberAction {
         /// sub_…
         subscriber_id: String,
     },
-    /// Permanently delete a subscriber and its apps. Without --yes and its --label it is only said what would go.
+    /// Delete a subscriber and its apps: nothing of it works from then on, and it is removed after 7 days, until when it can
+    /// be restored. Without --yes and its --label it is only said what would go.
     Delete {
         /// sub_…
         subscriber_id: String,
@@ -86,6 +86,14 @@ pub enum SubscriberAction {
         /// Its label: the right one is meant.
         #[arg(long, allow_hyphen_values = true)]
         label: Option<String>,
+        /// Remove it at once: it can't be restored.
+        #[arg(long)]
+        now: bool,
+    },
+    /// Restore a deleted subscriber, within 7 days: its keys work again, and what waits leaves.
+    Restore {
+        /// sub_…
+        subscriber_id: String,
     },
 }
 
@@ -183,60 +191,23 @@ async fn act(
             subscriber_id,
             yes,
             label,
+            now,
         } => {
             let id = parse_id(subscriber_id)?;
             let account = {
                 let mut connection = pool.acquire().await?;
                 Account::read(&mut connection, id, clock.now()).await?
             };
-            let known = &account.subscriber.label;
-            if !yes || label.as_ref() != Some(known) {
-                return Err(OperatorError::Unconfirmed {
-                    id,
-                    label: known.clone(),
-                    belongings: account.belongings(),
-                });
+            deletion::confirm(id, &account, *yes, label.as_deref(), *now)?;
+            if *now {
+                deletion::delete_for_good(id, json, pool, clock, settings).await?;
+            } else {
+                deletion::delete(&accounts, json, id).await?;
             }
-            delete(id, json, pool.clone(), clock, settings).await?;
         }
-    }
-    Ok(())
-}
-
-/// Deletes a subscriber, and waits until its grants are revoked.
-async fn delete(
-    id: SubscriberId,
-    json: bool,
-    pool: PgPool,
-    clock: SharedClock,
-    settings: OperatorSettings,
-) -> Result<(), OperatorError> {
-    let tracker = TaskTracker::new();
-    let providers = MailProviders::new(
-        &settings.plugins,
-        &settings.sending,
-        &settings.smtp_host,
-        &clock,
-    )?;
-    let mailboxes = Mailboxes::new(
-        pool,
-        settings.seal_keys,
-        clock,
-        Arc::new(providers),
-        tracker.clone(),
-        Arc::new(settings.mailboxes),
-    );
-    let is_deleted = mailboxes.delete_subscriber(id, Author::operator(None));
-    let is_deleted = is_deleted.await?;
-    tracker.close();
-    tracker.wait().await;
-    if !is_deleted {
-        return Err(OperatorError::NotFound(id));
-    }
-    if json {
-        println!("{}", json!({ "deleted": id.to_string() }));
-    } else {
-        println!("{id} is deleted, with its apps.");
+        SubscriberAction::Restore { subscriber_id } => {
+            deletion::restore(&accounts, json, parse_id(subscriber_id)?).await?;
+        }
     }
     Ok(())
 }
@@ -328,6 +299,7 @@ fn print_list(json: bool, subscribers: &[Subscriber]) {
                     "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
                     "status": status(subscriber),
                     "suspension_reason": subscriber.suspension.as_ref().map(|it| &it.reason),
+                    "deletion_due_at": subscriber.deletion_due_at.map(iso8601),
                     "created_at": subscriber.created_at,
                 })
             })

@@ -145,7 +145,7 @@ pub struct Limited {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What the secret with one of these digests opens, expired or not.
+/// What the secret with one of these digests opens, expired or not; nothing of a deleted subscriber.
 pub async fn find(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -163,6 +163,7 @@ pub async fn find(
                FROM api_secrets WHERE digest = ANY($1)
            ) AS found
            JOIN subscribers ON subscribers.id = found.subscriber_id
+           WHERE deletion_due_at IS NULL
            LIMIT 1"#,
         digests,
     )
@@ -181,6 +182,7 @@ pub async fn find(
             created_at: row.created_at,
             credentials_since: row.credentials_since,
             suspension: Suspension::of(row.suspended_at, row.suspension_reason),
+            deletion_due_at: None,
         },
         secret: row.secret_id.map(|id: Uuid| Limited {
             id: ApiSecretId(id),

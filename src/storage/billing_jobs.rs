@@ -140,7 +140,7 @@ pub async fn enqueue_missing(
     let enqueued = sqlx::query!(
         "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
          SELECT gen_random_uuid(), id, 'provision', $1, $1 FROM subscribers
-         WHERE payprov_subscription_id IS NULL AND NOT EXISTS (
+         WHERE payprov_subscription_id IS NULL AND deletion_due_at IS NULL AND NOT EXISTS (
              SELECT 1 FROM billing_jobs WHERE subscriber_id = subscribers.id AND kind = 'provision'
          )
          ORDER BY id LIMIT $2

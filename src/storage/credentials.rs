@@ -75,7 +75,7 @@ fn name(subscriber: SubscriberId) -> String {
 ///
 /// # Errors
 ///
-/// One of which [`has_ended`] is true where the credential, or the subscriber, is no more.
+/// One of which [`has_ended`] is true where the credential, or the subscriber, is no more, or is deleted.
 pub async fn keep(
     connection: &mut PgConnection,
     shown: Shown,
@@ -91,7 +91,8 @@ pub async fn keep(
     let is_there = match shown.credential {
         Credential::ApiSecret { since } => {
             let current = sqlx::query_scalar!(
-                "SELECT credentials_since FROM subscribers WHERE id = $1 FOR KEY SHARE",
+                "SELECT credentials_since FROM subscribers
+                 WHERE id = $1 AND deletion_due_at IS NULL FOR KEY SHARE",
                 shown.subscriber.0,
             )
             .fetch_optional(connection)
@@ -101,7 +102,7 @@ pub async fn keep(
         Credential::AdditionalSecret(id) => sqlx::query_scalar!(
             r#"SELECT true AS "is_there!"
                FROM subscribers JOIN api_secrets ON subscriber_id = subscribers.id
-               WHERE subscribers.id = $1 AND api_secrets.id = $2
+               WHERE subscribers.id = $1 AND api_secrets.id = $2 AND deletion_due_at IS NULL
                      AND (expires_at IS NULL OR expires_at > $3)
                FOR KEY SHARE"#,
             shown.subscriber.0,
@@ -114,7 +115,7 @@ pub async fn keep(
         Credential::PortalSession(id) => sqlx::query_scalar!(
             r#"SELECT true AS "is_there!"
                FROM subscribers JOIN portal_sessions ON subscriber_id = subscribers.id
-               WHERE subscribers.id = $1 AND portal_sessions.id = $2
+               WHERE subscribers.id = $1 AND portal_sessions.id = $2 AND deletion_due_at IS NULL
                FOR KEY SHARE"#,
             shown.subscriber.0,
             id.0,
@@ -123,7 +124,8 @@ pub async fn keep(
         .await?
         .is_some(),
         Credential::Link => sqlx::query_scalar!(
-            r#"SELECT true AS "is_there!" FROM subscribers WHERE id = $1 FOR KEY SHARE"#,
+            r#"SELECT true AS "is_there!" FROM subscribers
+               WHERE id = $1 AND deletion_due_at IS NULL FOR KEY SHARE"#,
             shown.subscriber.0,
         )
         .fetch_optional(connection)

@@ -105,7 +105,8 @@ pub async fn find(
                   subscriber.suspended_at, subscriber.suspension_reason
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
-           WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3"#,
+           WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3
+                 AND subscriber.deletion_due_at IS NULL"#,
         digests,
         now,
         idle_since,
@@ -135,6 +136,7 @@ pub async fn find(
                 created_at: row.signed_up_at,
                 credentials_since: row.credentials_since,
                 suspension: Suspension::of(row.suspended_at, row.suspension_reason),
+                deletion_due_at: None,
             },
         })
     })

@@ -132,7 +132,7 @@ pub async fn release_waiting(
              FROM waiting
                   JOIN apps ON apps.id = waiting.app_id
                   JOIN subscribers ON subscribers.id = subscriber_id
-             WHERE suspended_at IS NULL
+             WHERE suspended_at IS NULL AND deletion_due_at IS NULL
                    AND (subscription_status IS NULL OR subscription_status <> ALL($2)
                         OR (subscription_status = 'past_due' AND grace_ends_at > $1))
          )

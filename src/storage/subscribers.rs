@@ -1,6 +1,7 @@
 //! The table `subscribers`. The state of their subscriptions is in [`billing`].
 
 pub mod billing;
+pub mod deletion;
 pub mod overview;
 
 use chrono::{DateTime, Utc};
@@ -104,14 +105,14 @@ pub async fn suspension(
     Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
 }
 
-/// Whether the operator has suspended the subscriber of an app, and why. It stays so until the transaction ends: the row is
+/// Whether the operator has suspended, or deleted, the subscriber of an app, and why. It stays so until the transaction ends: the row is
 /// kept from one who would suspend it.
 pub async fn suspension_of_app(
     connection: &mut PgConnection,
     app: AppId,
 ) -> Result<Option<Suspension>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT suspended_at, suspension_reason
+        "SELECT coalesce(suspended_at, deletion_due_at) AS suspended_at, suspension_reason
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE apps.id = $1 FOR KEY SHARE OF subscribers",
         app.0,
@@ -196,6 +197,8 @@ pub struct Subscriber {
     pub credentials_since: Option<DateTime<Utc>>,
     /// Set while the operator has suspended it.
     pub suspension: Option<Suspension>,
+    /// Set while the operator has deleted it and it can be restored: until then.
+    pub deletion_due_at: Option<DateTime<Utc>>,
 }
 
 /// The operator has suspended an account.
@@ -229,6 +232,7 @@ struct Row {
     credentials_since: Option<DateTime<Utc>>,
     suspended_at: Option<DateTime<Utc>>,
     suspension_reason: Option<String>,
+    deletion_due_at: Option<DateTime<Utc>>,
 }
 
 impl From<Row> for Subscriber {
@@ -245,11 +249,12 @@ impl From<Row> for Subscriber {
             created_at: row.created_at,
             credentials_since: row.credentials_since,
             suspension: Suspension::of(row.suspended_at, row.suspension_reason),
+            deletion_due_at: row.deletion_due_at,
         }
     }
 }
 
-/// The subscriber whose API secret has one of these digests.
+/// The subscriber whose API secret has one of these digests, unless it is deleted.
 pub async fn find_by_api_secret(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -257,8 +262,8 @@ pub async fn find_by_api_secret(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason
-         FROM subscribers WHERE api_secret_digest = ANY($1)",
+                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+         FROM subscribers WHERE api_secret_digest = ANY($1) AND deletion_due_at IS NULL",
         digests,
     )
     .fetch_optional(connection)
@@ -266,7 +271,7 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
-/// Those of an address, in whatever case of its letters (ASCII): all for which it is confirmed, and after them up to
+/// Those of an address that aren't deleted, in whatever case of its letters (ASCII): all for which it is confirmed, and after them up to
 /// `unconfirmed` others, each the oldest first. So nobody who merely claims an address pushes out who reads it.
 pub async fn find_by_email(
     connection: &mut PgConnection,
@@ -276,16 +281,16 @@ pub async fn find_by_email(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                  created_at, credentials_since, suspended_at, suspension_reason
+                  created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
            FROM subscribers
            WHERE id IN (
                SELECT id FROM subscribers
                WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
-                     AND confirmed_email IS NOT DISTINCT FROM email
+                     AND confirmed_email IS NOT DISTINCT FROM email AND deletion_due_at IS NULL
                UNION ALL
                (SELECT id FROM subscribers
                 WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
-                      AND confirmed_email IS DISTINCT FROM email
+                      AND confirmed_email IS DISTINCT FROM email AND deletion_due_at IS NULL
                 ORDER BY id LIMIT $2)
            )
            ORDER BY confirmed_email IS NOT DISTINCT FROM email DESC, id"#,
@@ -305,7 +310,7 @@ pub async fn find(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason
+                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
          FROM subscribers WHERE id = $1",
         id.0,
     )
@@ -319,7 +324,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     let rows = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason
+                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
          FROM subscribers ORDER BY id",
     )
     .fetch_all(connection)
@@ -332,7 +337,7 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason
+                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
          FROM subscribers ORDER BY id DESC LIMIT 1",
     )
     .fetch_optional(connection)

@@ -23,6 +23,9 @@ const SECRETS: Duration = Duration::from_mins(1);
 /// How often the last uses of keys are written.
 const KEY_USES: Duration = Duration::from_mins(1);
 
+/// How often subscribers are removed that can't be restored any more.
+const DELETED: Duration = Duration::from_mins(1);
+
 /// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
 
@@ -60,6 +63,15 @@ pub async fn forget_webhook_secrets(webhooks: Webhooks, stop: CancellationToken)
 pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "the logs of deleted apps can't be removed";
     every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
+}
+
+/// Removes the deleted subscribers that can't be restored any more.
+pub async fn remove_deleted_subscribers(mailboxes: Mailboxes, stop: CancellationToken) {
+    let trouble = "deleted subscribers can't be removed";
+    every(DELETED, &stop, trouble, || {
+        mailboxes.delete_due_subscribers(&stop)
+    })
+    .await;
 }
 
 /// Removes the portal's links and sessions that have ended.

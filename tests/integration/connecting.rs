@@ -396,7 +396,7 @@ async fn access_token(gateway: &Gateway, credential: CredentialId) -> String {
 }
 
 /// How many grants live at the sandbox: it keeps a file of each.
-fn grants(gateway: &Gateway) -> usize {
+pub fn grants(gateway: &Gateway) -> usize {
     owners_of_grants(gateway).len()
 }
 

@@ -45,6 +45,7 @@ mod replicas;
 mod replies;
 mod reports;
 mod rest_send;
+mod restorable;
 mod restore;
 mod sandbox_inbox;
 mod sandbox_interfaces;

@@ -98,9 +98,9 @@ async fn a_subscriber_is_created_listed_renewed_and_deleted() {
 
     let counted = answered(url, &["show", id]).await;
     assert_eq!(counted["apps"], 0, "{counted}");
-    let deleted = ["delete", id, "--yes", "--label", "Grace"];
+    let deleted = ["delete", id, "--now", "--yes", "--label", "Grace"];
     let deleted = answered(url, &deleted).await;
-    assert_eq!(deleted, json!({ "deleted": id }));
+    assert_eq!(deleted, json!({ "deleted": id, "restorable_until": null }));
     assert_eq!(me(&gateway, new).await.0, 401);
     let listed = answered(url, &["list"]).await;
     assert_eq!(listed["subscribers"].as_array().unwrap().len(), 1);
@@ -136,7 +136,7 @@ async fn people_read_texts() {
     for word in ["Grace", "active", "0 of 1000 (limits.apps_per_subscriber)"] {
         assert!(shown.stdout.contains(word), "{word} in {}", shown.stdout);
     }
-    let deleted = ["delete", &id, "--yes", "--label", "Grace"];
+    let deleted = ["delete", &id, "--now", "--yes", "--label", "Grace"];
     let deleted = subscriber(url, &deleted).await;
     deleted.succeeds();
     assert!(deleted.stdout.contains(&id), "{}", deleted.stdout);
@@ -210,9 +210,17 @@ async fn a_deleted_subscriber_takes_apps_and_mailboxes_along() {
     let gateway = Gateway::start().await;
     let id = gateway.subscriber.to_string();
     let mut session = crate::support::smtp_client::SmtpClient::authenticated(&gateway).await;
-    let mut deletion = Invocation::new(["subscriber", "delete", &id, "--yes", "--label", "Demo"])
-        .set("DATABASE__URL", &gateway.database_url)
-        .set("SEAL__KEYS", SEAL_KEY);
+    let mut deletion = Invocation::new([
+        "subscriber",
+        "delete",
+        &id,
+        "--now",
+        "--yes",
+        "--label",
+        "Demo",
+    ])
+    .set("DATABASE__URL", &gateway.database_url)
+    .set("SEAL__KEYS", SEAL_KEY);
     for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {
         for (name, value) in settings.as_table().unwrap() {
             let value = value

@@ -154,7 +154,11 @@ pub enum AuditAction {
     SubscriberSuspended,
     /// The operator has resumed a subscriber.
     SubscriberResumed,
-    /// A subscriber was deleted, with its apps and its trail.
+    /// The operator has deleted a subscriber, which can be restored for a time.
+    SubscriberDeletionScheduled,
+    /// The operator has restored a deleted subscriber.
+    SubscriberRestored,
+    /// A subscriber was deleted for good, with its apps and its trail.
     SubscriberDeleted,
     /// The API secret was renewed.
     ApiSecretRenewed,
@@ -241,13 +245,15 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 47] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::EmailChangeRequested,
         Self::EmailChangeStopped,
         Self::SubscriberSuspended,
         Self::SubscriberResumed,
+        Self::SubscriberDeletionScheduled,
+        Self::SubscriberRestored,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
         Self::ApiSecretRevealed,
@@ -299,6 +305,8 @@ impl AuditAction {
             Self::EmailChangeStopped => "email_change.stopped",
             Self::SubscriberSuspended => "subscriber.suspended",
             Self::SubscriberResumed => "subscriber.resumed",
+            Self::SubscriberDeletionScheduled => "subscriber.deletion_scheduled",
+            Self::SubscriberRestored => "subscriber.restored",
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
             Self::ApiSecretRevealed => "api_secret.revealed",

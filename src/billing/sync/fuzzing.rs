@@ -31,6 +31,8 @@ pub(crate) fn billing_looks(data: &[u8]) {
         other_subscription_ids: Vec::new(),
         look: 1,
         applied_look: 0,
+        is_deleted: false,
+        renewal_stopped: false,
     };
     let mut ended: Option<String> = None;
     for json in input.rest().split(|byte| *byte == b'\n') {

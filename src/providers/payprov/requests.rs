@@ -188,13 +188,14 @@ impl PayprovClient {
             .await
     }
 
-    /// Cancels a subscription at the end of its period.
-    pub async fn cancel_at_period_end(
+    /// Whether a subscription ends with its period, or renews.
+    pub async fn set_cancel_at_period_end(
         &self,
         subscription: &str,
+        cancels: bool,
         key: &str,
     ) -> Result<Subscription, PayprovError> {
-        let form = [field("cancel_at_period_end", true)];
+        let form = [field("cancel_at_period_end", cancels)];
         self.post(&format!("subscriptions/{subscription}"), &form, key)
             .await
     }

@@ -28,7 +28,7 @@ pub struct PublicApp {
     pub is_suspended: bool,
 }
 
-/// The app of a connect link with this pushable key.
+/// The app of a connect link with this pushable key, unless its subscriber is deleted.
 pub async fn find_public(
     connection: &mut PgConnection,
     pushable_key: &str,
@@ -37,7 +37,7 @@ pub async fn find_public(
         r#"SELECT apps.id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url,
                   connect_sessions_from, suspended_at IS NOT NULL AS "is_suspended!"
            FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-           WHERE pushable_key = $1"#,
+           WHERE pushable_key = $1 AND deletion_due_at IS NULL"#,
         pushable_key,
     )
     .fetch_optional(connection)

@@ -46,7 +46,7 @@ pub struct Restrictions {
     pub mailboxes: Option<Arc<[CredentialId]>>,
 }
 
-/// The apps of these send keys, each given by its possible lookup digests.
+/// The apps of these send keys, each given by its possible lookup digests; none of a deleted subscriber.
 pub async fn find_by_send_keys(
     connection: &mut PgConnection,
     keys: &[Vec<Vec<u8>>],
@@ -67,7 +67,8 @@ pub async fn find_by_send_keys(
              FROM send_keys WHERE digest = ANY($1)
          ) AS found
          JOIN apps ON apps.id = found.app_id
-         JOIN subscribers ON subscribers.id = subscriber_id"#,
+         JOIN subscribers ON subscribers.id = subscriber_id
+         WHERE deletion_due_at IS NULL"#,
         &digests,
     )
     .fetch_all(connection)
@@ -114,16 +115,22 @@ pub async fn find_by_send_keys(
         .collect())
 }
 
-/// The subscription behind an app: `None` when the app is gone.
+/// The reason for which the mail of a deleted subscriber waits.
+const DELETED: &str = "it is deleted";
+
+/// The subscription behind an app: `None` when the app is gone. One of a deleted subscriber is suspended, so that what
+/// waits is there after a restore.
 pub async fn subscription(
     connection: &mut PgConnection,
     app: AppId,
 ) -> Result<Option<Subscription>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT subscription_status, grace_ends_at, suspended_at, suspension_reason
+        "SELECT subscription_status, grace_ends_at, coalesce(suspended_at, deletion_due_at) AS suspended_at,
+                CASE WHEN deletion_due_at IS NULL THEN suspension_reason ELSE $2 END AS suspension_reason
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE apps.id = $1",
         app.0,
+        DELETED,
     )
     .fetch_optional(connection)
     .await?;

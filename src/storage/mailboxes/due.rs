@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Mailbox, Row};
-use mailgate_types::ids::{AppId, CredentialId};
+use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 
 /// Mailboxes among which a claim lets subscribers take turns: so many that are due the longest, and so many that have
 /// just become due. However many of one subscriber are due, those of others are among these when they become so.
@@ -240,4 +240,25 @@ pub async fn claim_idle_refreshes(
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(Mailbox::try_from).collect()
+}
+
+/// Puts off whatever is due at a subscriber's mailboxes by so many hours, or with a negative number brings it forward again.
+/// What is under way loses its claim.
+pub async fn put_off(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    hours: i32,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes
+         SET replies_due_at = replies_due_at + make_interval(hours => $2),
+             refresh_due_at = refresh_due_at + make_interval(hours => $2),
+             addresses_due_at = addresses_due_at + make_interval(hours => $2)
+         WHERE app_id IN (SELECT id FROM apps WHERE subscriber_id = $1) AND status = 'active'",
+        subscriber.0,
+        hours,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }

@@ -43,6 +43,22 @@ pub struct BillingAccount {
     pub look: i64,
     /// The number of the newest sync whose result is stored.
     pub applied_look: i64,
+    /// Whether the operator has deleted it, and it can be restored.
+    pub is_deleted: bool,
+    /// Whether the subscription doesn't renew for that reason.
+    pub renewal_stopped: bool,
+}
+
+impl BillingAccount {
+    /// Whether a living subscription renews although its subscriber is deleted, or doesn't though it is restored.
+    #[must_use]
+    pub fn renews_wrongly(&self) -> bool {
+        if self.is_deleted {
+            !self.cancel_at_period_end
+        } else {
+            self.renewal_stopped
+        }
+    }
 }
 
 struct Row {
@@ -62,6 +78,8 @@ struct Row {
     payprov_other_subscription_ids: Option<Vec<String>>,
     payprov_look: i64,
     payprov_applied_look: i64,
+    is_deleted: bool,
+    renewal_stopped: bool,
 }
 
 impl From<Row> for BillingAccount {
@@ -85,6 +103,8 @@ impl From<Row> for BillingAccount {
             other_subscription_ids: row.payprov_other_subscription_ids.unwrap_or_default(),
             look: row.payprov_look,
             applied_look: row.payprov_applied_look,
+            is_deleted: row.is_deleted,
+            renewal_stopped: row.renewal_stopped,
         }
     }
 }
@@ -96,11 +116,12 @@ pub async fn find(
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        "SELECT id, label, email, payprov_customer_id, subscription_status,
+        r#"SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                payprov_other_subscription_ids, payprov_look, payprov_applied_look
-         FROM subscribers WHERE id = $1",
+                payprov_other_subscription_ids, payprov_look, payprov_applied_look,
+                deletion_due_at IS NOT NULL AS "is_deleted!", renewal_stopped
+         FROM subscribers WHERE id = $1"#,
         id.0,
     )
     .fetch_optional(connection)
@@ -115,11 +136,12 @@ pub async fn lock(
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        "SELECT id, label, email, payprov_customer_id, subscription_status,
+        r#"SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                payprov_other_subscription_ids, payprov_look, payprov_applied_look
-         FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
+                payprov_other_subscription_ids, payprov_look, payprov_applied_look,
+                deletion_due_at IS NOT NULL AS "is_deleted!", renewal_stopped
+         FROM subscribers WHERE id = $1 FOR NO KEY UPDATE"#,
         id.0,
     )
     .fetch_optional(connection)
@@ -134,11 +156,12 @@ pub async fn begin_look(
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        "UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
+        r#"UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
          RETURNING id, label, email, payprov_customer_id, subscription_status,
                    payprov_subscription_id, payprov_subscription_created_at, trial_end,
                    current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                   payprov_other_subscription_ids, payprov_look, payprov_applied_look",
+                   payprov_other_subscription_ids, payprov_look, payprov_applied_look,
+                   deletion_due_at IS NOT NULL AS "is_deleted!", renewal_stopped"#,
         id.0,
     )
     .fetch_optional(connection)

@@ -71,7 +71,11 @@ fn expected(action: AuditAction) -> Expected {
                 json!({ "reason": { "from": "Spam", "to": null } }),
             )
         },
-        A::SubscriberDeleted | A::SecretsResealed => Expected {
+        A::SubscriberDeletionScheduled => Expected {
+            has_address: false,
+            ..of("operator", false, "", json!({ "restorable_until": "" }))
+        },
+        A::SubscriberRestored | A::SubscriberDeleted | A::SecretsResealed => Expected {
             has_address: false,
             ..of("operator", false, "", none())
         },
@@ -211,6 +215,10 @@ impl Walk<'_> {
                 is_moment(text(&details, "expires_at"));
                 details["expires_at"] = json!("");
             }
+            if action == AuditAction::SubscriberDeletionScheduled {
+                is_moment(text(&details, "restorable_until"));
+                details["restorable_until"] = json!("");
+            }
             assert_eq!(details, expected.details, "{action}");
             assert!(row.subscriber_id.is_some(), "{action}");
         }
@@ -341,7 +349,7 @@ impl Walk<'_> {
             .await;
     }
 
-    /// The operator suspends a subscriber, resumes it, and deletes it.
+    /// The operator suspends a subscriber, resumes it, deletes it, restores it, and deletes it for good.
     async fn shut(&mut self, id: &str) {
         let arguments = ["subscriber", "suspend", id, "--reason", "Spam"];
         let suspending = command(self.gateway, SEAL_KEY, &arguments);
@@ -350,7 +358,15 @@ impl Walk<'_> {
         let arguments = ["subscriber", "resume", id];
         let resuming = command(self.gateway, SEAL_KEY, &arguments);
         self.leaves(AuditAction::SubscriberResumed, resuming).await;
-        let arguments = ["subscriber", "delete", id, "--yes", "--label", "Newer"];
+        let delete = ["subscriber", "delete", id, "--yes", "--label", "Newer"];
+        let deleting = command(self.gateway, SEAL_KEY, &delete);
+        self.leaves(AuditAction::SubscriberDeletionScheduled, deleting)
+            .await;
+        let arguments = ["subscriber", "restore", id];
+        let restoring = command(self.gateway, SEAL_KEY, &arguments);
+        self.leaves(AuditAction::SubscriberRestored, restoring)
+            .await;
+        let arguments = [&delete as &[&str], &["--now"]].concat();
         let deleting = command(self.gateway, SEAL_KEY, &arguments);
         self.leaves(AuditAction::SubscriberDeleted, deleting).await;
     }

@@ -4,6 +4,9 @@ use chrono::TimeDelta;
 use mailgate_sandbox::payprov::Action;
 use mailgate_types::clock::Clock as _;
 
+use mailgate::accounts::{Deleted, Restored};
+use serde_json::json;
+
 use super::Billed;
 use crate::support::gateway::OPERATOR;
 use crate::support::payprov_proxy::PayprovProxy;
@@ -51,6 +54,88 @@ async fn a_deleted_subscriber_is_billed_no_more() {
         .gateway
         .eventually("nothing to be done", async |_| billed.jobs().await == 0)
         .await;
+    billed.stop().await;
+}
+
+impl Billed {
+    /// The operator deletes it, and may restore it.
+    async fn delete_restorably(&self) {
+        let accounts = &self.gateway.daemon.accounts;
+        let deleted = accounts.delete_restorably(self.gateway.subscriber, OPERATOR);
+        assert!(matches!(deleted.await.unwrap(), Deleted::Until(_)));
+    }
+
+    async fn restore(&self) {
+        let accounts = &self.gateway.daemon.accounts;
+        let restored = accounts.restore(self.gateway.subscriber, OPERATOR).await;
+        assert_eq!(restored.unwrap(), Restored::Changed);
+    }
+
+    /// Waits until its only subscription ends with the period, or renews.
+    async fn ends_with_the_period(&self, ends: bool) {
+        self.gateway
+            .eventually("what becomes of the period", async |_| {
+                let subscriptions = self.subscriptions().await;
+                subscriptions.len() == 1 && subscriptions[0]["cancel_at_period_end"] == ends
+            })
+            .await;
+        self.rests().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_restored_does_not_renew_until_it_is() {
+    let billed = Billed::start().await;
+    billed.enter_card("works").await;
+    billed.delete_restorably().await;
+    billed.ends_with_the_period(true).await;
+    assert_eq!(billed.living().await, 1);
+    billed.restore().await;
+    billed.ends_with_the_period(false).await;
+    let stopped = "SELECT count(*) FROM subscribers WHERE renewal_stopped";
+    assert_eq!(billed.count(stopped).await, 0);
+    assert_eq!(billed.reactivate().await.0, 200, "it is used as before");
+
+    // What its owner has canceled stays so.
+    assert_eq!(
+        billed
+            .post("/payprov/cancel-subscription", json!({}))
+            .await
+            .0,
+        200
+    );
+    billed.ends_with_the_period(true).await;
+    billed.delete_restorably().await;
+    billed.rests().await;
+    billed.restore().await;
+    billed.rests().await;
+    billed.ends_with_the_period(true).await;
+
+    // What can't be restored any more is ended.
+    billed.delete_restorably().await;
+    billed.gateway.clock.advance(TimeDelta::days(7));
+    billed
+        .gateway
+        .eventually("the end", async |_| billed.living().await == 0)
+        .await;
+    billed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_nobody_stopped_is_found_by_the_hourly_look() {
+    let billed = Billed::start().await;
+    billed.enter_card("works").await;
+    billed.rests().await;
+    // As if a gateway of the release before had done the job.
+    for (due_at, ends) in [("now() + interval '7 days'", true), ("NULL", false)] {
+        let statement = format!("UPDATE subscribers SET deletion_due_at = {due_at}");
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&mut billed.gateway.database().await)
+            .await
+            .unwrap();
+        billed.gateway.clock.advance(TimeDelta::minutes(61));
+        billed.ends_with_the_period(ends).await;
+    }
     billed.stop().await;
 }
 

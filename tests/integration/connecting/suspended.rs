@@ -1,4 +1,4 @@
-//! Apps whose subscriber the operator has suspended connect nothing, by links of before neither.
+//! Apps whose subscriber the operator has suspended, or deleted, connect nothing, by links of before neither.
 
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _};
@@ -37,6 +37,26 @@ async fn links_of_before_connect_nothing() {
         "UPDATE subscribers SET suspended_at = NULL, suspension_reason = NULL",
     )
     .await;
+    assert_eq!(Visit::to(personal).await.status, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_of_a_deleted_account_lead_nowhere_until_it_is_restored() {
+    let gateway = Gateway::start().await;
+    let parameters = [("plugin", "plugin_b"), ("login_hint", OTHER)];
+    let callback = until_callback(&gateway, &gateway.app, &parameters).await;
+    let token = session(&gateway, &gateway.app, json!({ "plugin": "plugin_b" })).await;
+    let personal = link(&gateway, &gateway.app, &[("session", &token)]);
+    let delete = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
+    execute(&gateway, delete).await;
+    let page = Visit::to(personal.clone()).await;
+    page.is_failure(404, "link_not_found");
+    let page = Visit::press(personal.clone()).await;
+    page.is_failure(404, "link_not_found");
+    complete(callback).await.is_failure(400, "link_expired");
+    assert_eq!(active(&gateway, &gateway.app).await, [MAILBOX]);
+    execute(&gateway, "UPDATE subscribers SET deletion_due_at = NULL").await;
     assert_eq!(Visit::to(personal).await.status, 200);
     gateway.stop().await;
 }

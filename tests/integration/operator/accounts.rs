@@ -105,7 +105,7 @@ async fn nothing_is_deleted_that_is_not_confirmed_by_its_label() {
     ] {
         let arguments = [&["delete", &id], further].concat();
         let refused = subscriber(url, &arguments).await;
-        let words = "1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: Demo";
+        let words = "would be deleted, and removed after 7 days, with 1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: Demo";
         refused.fails(1, &[words]);
     }
     assert_eq!(Caller::owner(&gateway).await.get("/me").await.status, 200);
@@ -119,7 +119,52 @@ async fn nothing_is_deleted_that_is_not_confirmed_by_its_label() {
     let refused = subscriber(url, &["delete", &id]).await;
     refused.fails(1, &["has chosen it: -x $(touch y) `z` \"q\" ?"]);
     assert!(!refused.stderr.contains("--label -x"), "{}", refused.stderr);
+    let refused = subscriber(url, &["delete", &id, "--now"]).await;
+    refused.fails(1, &["would be deleted for good, with 1 app"]);
     let deleted = subscriber(url, &["delete", &id, "--yes", "--label", hostile]).await;
     deleted.succeeds();
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_account_is_shown_as_such_until_it_is_restored_or_removed() {
+    let gateway = Gateway::start().await;
+    let (url, id) = (&gateway.database_url, gateway.subscriber.to_string());
+    let delete = ["delete", &id, "--yes", "--label", "Demo"];
+    assert_eq!(
+        answered(url, &["restore", &id]).await["changed"],
+        false,
+        "it isn't deleted"
+    );
+    let deleted = answered(url, &delete).await;
+    assert_eq!(deleted["deleted"], id);
+    let until = text(&deleted, "restorable_until");
+    is_moment(until);
+    assert_eq!(
+        answered(url, &delete).await,
+        deleted,
+        "not longer than before"
+    );
+    for shown in [
+        &answered(url, &["show", &id]).await,
+        &answered(url, &["list"]).await["subscribers"][0],
+    ] {
+        assert_eq!(shown["status"], "deleted", "{shown}");
+        assert_eq!(shown["deletion_due_at"], until);
+    }
+    let words = subscriber(url, &["show", &id]).await.stdout;
+    let said = format!("deleted; it can be restored until {until}");
+    assert!(words.contains(&said), "{words}");
+    assert_eq!(answered(url, &["restore", &id]).await["changed"], true);
+    let shown = answered(url, &["show", &id]).await;
+    assert_eq!(shown["status"], "active");
+    assert_eq!(shown["deletion_due_at"], Value::Null);
+
+    // One that is deleted already can be removed.
+    answered(url, &delete).await;
+    let removed = answered(url, &[&delete as &[&str], &["--now"]].concat()).await;
+    assert_eq!(removed["restorable_until"], Value::Null);
+    let gone = subscriber(url, &["restore", &id]).await;
+    gone.fails(1, &["there is no subscriber"]);
     gateway.stop().await;
 }

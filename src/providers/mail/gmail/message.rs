@@ -103,7 +103,7 @@ impl GmailApi {
         let path = format!("{MESSAGES}/{encoded}");
         let answer = self.ask(account, &path, query).await?;
         let unreadable = || {
-            tracing::info!(credential_id = %account.credential, message = id, status = answer.status, "a message in a mailbox can't be read");
+            tracing::info!(credential_id = %account.credential, mailbox_message = id, status = answer.status, "a message in a mailbox can't be read");
             Ok(None)
         };
         match answer.status {

@@ -69,5 +69,5 @@ impl Graph {
 }
 
 fn note(account: &MailboxAccess, entry: &Entry, answer: &GraphResponse) {
-    tracing::info!(credential_id = %account.credential, message = entry.id, error = %refused(answer), "a message in a mailbox can't be read");
+    tracing::info!(credential_id = %account.credential, mailbox_message = entry.id, error = %refused(answer), "a message in a mailbox can't be read");
 }
