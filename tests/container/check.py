@@ -65,7 +65,7 @@ def check_no_sandbox():
 
 
 def prepare(stack):
-    """As docs/operating.md says."""
+    """As docs/install.md says."""
     script = stack.folder / "deploy/prepare"
     run(script, "localhost", REST)
     secrets = {path.name: path.read_text() for path in (stack.private / "secrets").iterdir()}
@@ -422,7 +422,7 @@ def stop_under_load(stack, address, app):
 
 
 def check_upgrade(stack, address, load):
-    """As docs/operating.md says: a container of a newer image takes the old one's place, and goes on there."""
+    """As docs/upgrading.md says: a container of a newer image takes the old one's place, and goes on there."""
     newer = stack.make_newer_image()
     stack.compose("up", "--detach", "--no-build", "--no-deps", "--force-recreate", "gateway")
     stack.await_healthy("gateway")
@@ -455,7 +455,7 @@ def check_restart(stack):
 
 
 def check_backup(stack):
-    """The commands of docs/operating.md: what was dumped comes back into an empty volume, with the keys."""
+    """The commands of docs/install.md: what was dumped comes back into an empty volume, with the keys."""
     dump = stack.folder / "mailgate.dump"
     name = stack.container("database")
     with dump.open("wb") as out:
