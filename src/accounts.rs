@@ -13,6 +13,7 @@ mod email_links;
 mod hold_back;
 mod key_marks;
 mod key_uses;
+mod limits;
 mod minted;
 mod places;
 mod portal_links;
@@ -94,7 +95,7 @@ pub struct Accounts {
     failures: Arc<Failures>,
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
-    /// Apps that one subscriber may have.
+    /// Apps that a subscriber may have without a limit of its own.
     most_apps: i64,
     request_places: RequestPlaces,
     /// Renewals under way that go on without their clients, by subscriber.

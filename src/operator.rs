@@ -1,4 +1,4 @@
-//! The operator's commands: [`subscribers`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
+//! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
 //! [`trust_clock`].
 
 mod account;
@@ -6,6 +6,8 @@ pub mod apps;
 pub mod certificates;
 pub mod check;
 mod deletion;
+pub mod limits;
+mod limits_in_force;
 pub mod mailboxes;
 pub mod queue;
 pub mod reseal;

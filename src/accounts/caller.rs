@@ -1,5 +1,6 @@
 //! A calling app: what its key authenticates, from memory or as queried.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -45,6 +46,12 @@ impl Caller {
     pub fn called_by(&self) -> CalledBy {
         let key = self.send_key().map_or(self.app.id.0, |id| id.0);
         CalledBy::Key(key, self.app.subscriber)
+    }
+
+    /// The rate of each of its subscriber's keys, if that has its own.
+    #[must_use]
+    pub fn own_rate(&self) -> Option<NonZeroU32> {
+        self.app.requests_per_second
     }
 
     /// Its subscription.

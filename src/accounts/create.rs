@@ -7,6 +7,7 @@ use super::audit;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::subscribers::limits;
 use crate::storage::{apps, subscribers, transaction, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
@@ -17,6 +18,7 @@ use mailgate_types::secrets::{
     ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes,
 };
 use mailgate_types::slug::slug;
+use mailgate_types::subscriber_limit::SubscriberLimit;
 
 /// Slugs tried for one app before giving up: a clash of four random characters is rare.
 const SLUG_ATTEMPTS: usize = 16;
@@ -36,7 +38,7 @@ pub enum CreateError {
     )]
     Suspended(String),
     /// The subscriber has as many apps as it may.
-    #[error("you have {0} apps, which is as many as you may have; delete one first")]
+    #[error("you may have {0} apps, and have no fewer; delete some first, or ask the operator")]
     TooMany(i64),
     /// No key could be generated.
     #[error(transparent)]
@@ -198,8 +200,10 @@ impl Accounts {
         if let Some(suspension) = subscribers::suspension(&mut transaction, subscriber).await? {
             return Err(CreateError::Suspended(suspension.reason));
         }
-        if apps::count(&mut transaction, subscriber).await? >= self.most_apps {
-            return Err(CreateError::TooMany(self.most_apps));
+        let own = limits::of(&mut transaction, subscriber).await?;
+        let most = own.get(SubscriberLimit::Apps).unwrap_or(self.most_apps);
+        if apps::count(&mut transaction, subscriber).await? >= most {
+            return Err(CreateError::TooMany(most));
         }
         let created = self
             .create_app(&mut transaction, subscriber, fields)

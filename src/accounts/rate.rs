@@ -1,6 +1,8 @@
 //! Rate limits calls, over HTTP and SMTP: per key, and for most keys of a subscriber together, of which it can have as
-//! many as it likes. The limits are shared by all gateways, so each one enforces its part.
+//! many as it likes. The limits are shared by all gateways, so each one enforces its part. A subscriber may have a rate of
+//! its own, with a burst in proportion.
 
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::num::NonZeroU32;
 use std::sync::{PoisonError, RwLock};
@@ -20,16 +22,24 @@ const KEYS_TOGETHER: u32 = 10;
 /// The rate limits.
 #[derive(Debug)]
 pub(super) struct Rates {
-    /// The limit of all gateways together.
+    /// The limit of all gateways together, for subscribers without a rate of their own.
     per_second: u32,
     burst: u32,
     share: RwLock<Share>,
 }
 
-/// This gateway's part of the limit.
+/// This gateway's part of the limits.
 #[derive(Debug)]
 struct Share {
     living: usize,
+    common: Limiters,
+    /// Those of subscribers with rates of their own, by the rate of all gateways together.
+    own: HashMap<NonZeroU32, Limiters>,
+}
+
+/// Counts what is done at one rate.
+#[derive(Debug)]
+struct Limiters {
     per_second: NonZeroU32,
     burst: NonZeroU32,
     keys: KeyedLimiter<Uuid>,
@@ -70,6 +80,32 @@ impl Rates {
         }
     }
 
+    /// The burst at a rate.
+    fn burst_at(&self, per_second: NonZeroU32) -> u32 {
+        let burst = u64::from(self.burst) * u64::from(per_second.get());
+        u32::try_from(burst / u64::from(self.per_second.max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// Counts a call, at a subscriber's own rate if it has one.
+    fn count(&self, by: CalledBy, own: Option<NonZeroU32>) -> RateDecision {
+        let own = {
+            let share = self.share.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(own) = own else {
+                return share.common.decide(by);
+            };
+            if let Some(limiters) = share.own.get(&own) {
+                return limiters.decide(by);
+            }
+            own
+        };
+        let mut share = self.share.write().unwrap_or_else(PoisonError::into_inner);
+        let living = share.living;
+        // Those of rates that no subscriber has any more.
+        share.own.retain(|_, limiters| !limiters.is_idle());
+        let begin = || Limiters::new(own.get(), self.burst_at(own), living);
+        share.own.entry(own).or_insert_with(begin).decide(by)
+    }
+
     /// Starts counting afresh if the number of gateways that share the limit has changed.
     fn share_among(&self, living: usize) {
         let is_new = {
@@ -85,11 +121,21 @@ impl Rates {
 
 impl Share {
     fn new(per_second: u32, burst: u32, living: usize) -> Self {
+        Self {
+            living,
+            common: Limiters::new(per_second, burst, living),
+            own: HashMap::new(),
+        }
+    }
+}
+
+impl Limiters {
+    /// This gateway's part of a rate, if so many share it.
+    fn new(per_second: u32, burst: u32, living: usize) -> Self {
         let among = u32::try_from(living.max(1)).unwrap_or(u32::MAX);
         let part = |all: u32| NonZeroU32::new(all / among).unwrap_or(NonZeroU32::MIN);
         let (per_second, burst) = (part(per_second), part(burst));
         Self {
-            living,
             per_second,
             burst,
             keys: limiter(per_second, burst, 1),
@@ -112,6 +158,23 @@ impl Share {
         let left_of_all = counted.map_err(|wait| (wait, true))?;
         Ok(left.min(left_of_all))
     }
+
+    fn decide(&self, by: CalledBy) -> RateDecision {
+        let counted = self.count(by);
+        let refused = counted.err();
+        RateDecision {
+            burst: self.burst.get(),
+            per_second: self.per_second.get(),
+            remaining: counted.unwrap_or(0),
+            retry_after: refused.map(|(wait, _)| wait),
+            is_of_all: refused.is_some_and(|(_, is_of_all)| is_of_all),
+        }
+    }
+
+    /// Whether nobody has used up anything.
+    fn is_idle(&self) -> bool {
+        self.keys.held() == 0 && self.subscribers.held() == 0
+    }
 }
 
 /// Every caller has a valid key, so there are no more than keys.
@@ -131,20 +194,10 @@ impl Accounts {
         self.rates.share_among(living);
     }
 
-    /// Counts a call.
+    /// Counts a call, at the rate of its subscriber's own if it has one.
     #[must_use]
-    pub fn count_call(&self, by: CalledBy) -> RateDecision {
-        let share = self.rates.share.read();
-        let share = share.unwrap_or_else(PoisonError::into_inner);
-        let counted = share.count(by);
-        let refused = counted.err();
-        RateDecision {
-            burst: share.burst.get(),
-            per_second: share.per_second.get(),
-            remaining: counted.unwrap_or(0),
-            retry_after: refused.map(|(wait, _)| wait),
-            is_of_all: refused.is_some_and(|(_, is_of_all)| is_of_all),
-        }
+    pub fn count_call(&self, by: CalledBy, own: Option<NonZeroU32>) -> RateDecision {
+        self.rates.count(by, own)
     }
 }
 
@@ -158,17 +211,42 @@ mod tests {
         for (living, per_second, burst) in [(1, 50, 100), (3, 16, 33), (200, 1, 1), (1, 50, 100)] {
             rates.share_among(living);
             let owner = CalledBy::Owner(SubscriberId(Uuid::nil()));
-            let share = rates.share.read().unwrap_or_else(PoisonError::into_inner);
-            assert_eq!(share.per_second.get(), per_second);
-            let let_through = (0..100).filter(|_| share.count(owner).is_ok());
-            assert!(let_through.count() >= burst, "{living}");
+            assert_eq!(rates.count(owner, None).per_second, per_second);
+            let let_through = (1..100).filter(|_| rates.count(owner, None).retry_after.is_none());
+            assert!(let_through.count() >= burst - 1, "{living}");
         }
+    }
+
+    #[test]
+    fn a_rate_of_its_own_has_its_burst_in_proportion_and_its_part_at_each_gateway() {
+        let rates = Rates::new(50, 100);
+        let owner = CalledBy::Owner(SubscriberId(Uuid::nil()));
+        for (living, own, per_second, burst) in [
+            (1, None, 50, 100),
+            (1, Some(5), 5, 10),
+            (2, Some(5), 2, 5),
+            (1, Some(200), 200, 400),
+            (2, Some(200), 100, 200),
+            (1, Some(1), 1, 2),
+            (1, Some(1_000_000), 1_000_000, 2_000_000),
+        ] {
+            rates.share_among(living);
+            let decision = rates.count(owner, own.and_then(NonZeroU32::new));
+            assert_eq!(
+                (decision.per_second, decision.burst),
+                (per_second, burst),
+                "{living} {own:?}"
+            );
+        }
+        // One call at least.
+        let uneven = Rates::new(1_000_000, 3);
+        assert_eq!(uneven.count(owner, Some(NonZeroU32::MIN)).burst, 1);
     }
 
     #[test]
     fn more_keys_are_no_more_than_ten_and_never_the_owner() {
         // So slow that none comes back during the test.
-        let share = Share::new(1, 100, 1);
+        let share = Limiters::new(1, 100, 1);
         let (one, other) = (SubscriberId(Uuid::nil()), SubscriberId(Uuid::max()));
         let mut refused = 0;
         for key in 1..31 {

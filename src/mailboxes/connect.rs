@@ -343,10 +343,13 @@ impl Mailboxes {
         is_bare: bool,
     ) -> Result<(), ConnectError> {
         let held = holdings::lock(connection, app).await?;
-        let most = |all: i64| if is_bare { all / 2 } else { all };
         let settings = &self.settings;
-        if held.mailboxes > most(settings.most_of_subscriber)
-            || held.end_users > most(settings.most_users_of_subscriber)
+        let most = |own: Option<i64>, setting: i64| {
+            let all = own.unwrap_or(setting);
+            if is_bare { all / 2 } else { all }
+        };
+        if held.mailboxes > most(held.most_mailboxes, settings.most_of_subscriber)
+            || held.end_users > most(held.most_end_users, settings.most_users_of_subscriber)
         {
             return Err(ConnectError::TooManyForApp);
         }

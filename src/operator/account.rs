@@ -1,10 +1,13 @@
 //! One account as the operator sees it: what it has, does and may.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
 use super::OperatorError;
+use super::limits_in_force::LimitsInForce;
 use super::table::Table;
 use crate::accounts::Subscriber;
 use crate::config::OperatorSettings;
@@ -13,11 +16,13 @@ use crate::storage::spool::waiting::usage_of;
 use crate::storage::subscribers::{self, overview};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
+use mailgate_types::subscriber_limit::SubscriberLimit;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// An account, without its secrets.
 pub(super) struct Account {
     pub(super) subscriber: Subscriber,
+    pub(super) limits: LimitsInForce,
     overview: overview::Overview,
     waiting: Usage,
 }
@@ -32,6 +37,7 @@ impl Account {
         let subscriber = subscribers::find(connection, id).await?;
         Ok(Self {
             subscriber: subscriber.ok_or(OperatorError::NotFound(id))?,
+            limits: LimitsInForce::read(connection, id).await?,
             overview: overview::overview(connection, id, now).await?,
             waiting: usage_of(connection, id).await?,
         })
@@ -49,6 +55,18 @@ impl Account {
             counted(self.overview.mailboxes, "mailbox", "mailboxes"),
             counted(self.waiting.messages, "waiting message", "waiting messages"),
         )
+    }
+
+    /// What it uses of a limit; `None` where that isn't counted.
+    pub(super) fn used(&self, limit: SubscriberLimit) -> Option<i64> {
+        match limit {
+            SubscriberLimit::Apps => Some(self.overview.apps),
+            SubscriberLimit::Mailboxes => Some(self.overview.remembered_mailboxes),
+            SubscriberLimit::EndUsers => Some(self.overview.end_users),
+            SubscriberLimit::WaitingMessages => Some(self.waiting.messages),
+            SubscriberLimit::WaitingBytes => Some(self.waiting.bytes),
+            SubscriberLimit::RequestsPerSecond => None,
+        }
     }
 
     /// As JSON.
@@ -72,24 +90,29 @@ impl Account {
             "apps": overview.apps,
             "mailboxes": overview.mailboxes,
             "remembered_mailboxes": overview.remembered_mailboxes,
+            "end_users": overview.end_users,
             "waiting_messages": self.waiting.messages,
             "waiting_bytes": self.waiting.bytes,
             "last_24_hours": count(overview.day),
             "last_30_days": count(overview.month),
-            "limits": {
-                "apps_per_subscriber": settings.limits.apps_per_subscriber,
-                "mailboxes_per_subscriber": settings.mailboxes.most_of_subscriber,
-                "waiting_messages_per_subscriber": settings.limits.waiting_messages_per_subscriber,
-                "waiting_bytes_per_subscriber": settings.limits.waiting_bytes_per_subscriber,
-            },
+            "limits": SubscriberLimit::ALL.map(|limit| {
+                let name = limit.setting().trim_start_matches("limits.").to_owned();
+                (name, self.limits.value(limit, settings))
+            }).into_iter().collect::<BTreeMap<_, _>>(),
         })
     }
 
     /// For people.
     pub(super) fn text(&self, settings: &OperatorSettings) -> String {
         let (subscriber, overview) = (&self.subscriber, &self.overview);
-        let of =
-            |used: i64, most: i64, setting: &str| format!("{used} of {most} (limits.{setting})");
+        let of = |limit: SubscriberLimit| {
+            let used = self.used(limit).unwrap_or_default();
+            let (most, origin) = (
+                self.limits.value(limit, settings),
+                self.limits.origin(limit),
+            );
+            format!("{used} of {most} ({origin})")
+        };
         let counted = |counted: overview::Counted| {
             format!("{} sent, {} failed", counted.sent, counted.failed)
         };
@@ -104,7 +127,7 @@ impl Account {
             (None, None) => status(subscriber).to_owned(),
         };
         let subscription = subscriber.subscription_status;
-        let limits = &settings.limits;
+        let rate = SubscriberLimit::RequestsPerSecond;
         let mut table = Table::new(["SUBSCRIBER", &subscriber.id.to_string()]);
         for (name, value) in [
             ("label", subscriber.label.clone()),
@@ -118,40 +141,24 @@ impl Account {
                     .to_owned(),
             ),
             ("last sign-in", moment(overview.signed_in_at)),
-            (
-                "apps",
-                of(
-                    overview.apps,
-                    limits.apps_per_subscriber.into(),
-                    "apps_per_subscriber",
-                ),
-            ),
+            ("apps", of(SubscriberLimit::Apps)),
             (
                 "mailboxes",
                 format!(
                     "{} connected; {}",
                     overview.mailboxes,
-                    of(
-                        overview.remembered_mailboxes,
-                        settings.mailboxes.most_of_subscriber,
-                        "mailboxes_per_subscriber"
-                    )
+                    of(SubscriberLimit::Mailboxes)
                 ),
             ),
+            ("end users", of(SubscriberLimit::EndUsers)),
+            ("waiting messages", of(SubscriberLimit::WaitingMessages)),
+            ("waiting bytes", of(SubscriberLimit::WaitingBytes)),
             (
-                "waiting messages",
-                of(
-                    self.waiting.messages,
-                    limits.waiting_messages_per_subscriber.into(),
-                    "waiting_messages_per_subscriber",
-                ),
-            ),
-            (
-                "waiting bytes",
-                of(
-                    self.waiting.bytes,
-                    limits.waiting_bytes_per_subscriber,
-                    "waiting_bytes_per_subscriber",
+                "requests a second",
+                format!(
+                    "{} ({})",
+                    self.limits.value(rate, settings),
+                    self.limits.origin(rate)
                 ),
             ),
             ("last 24 hours", counted(overview.day)),

@@ -10,12 +10,14 @@ use tokio_util::task::TaskTracker;
 
 use super::account::{Account, status};
 use super::deletion;
+use super::limits::{self, LimitOptions};
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
 use crate::config::OperatorSettings;
 use crate::storage::{pool, tables};
 use mailgate_types::audit::Author;
+use mailgate_types::clock::SharedClock;
 use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
@@ -74,6 +76,15 @@ pub enum SubscriberAction {
     Resume {
         /// sub_…
         subscriber_id: String,
+    },
+    /// Show a subscriber's limits and what it uses of them, or set its own in place of the settings (default: take them
+    /// back). What it has beyond a lower one stays.
+    Limits {
+        /// sub_…
+        subscriber_id: String,
+        /// What to set.
+        #[command(flatten)]
+        options: LimitOptions,
     },
     /// Delete a subscriber and its apps: nothing of it works from then on, and it is removed after 7 days, until when it can
     /// be restored. Without --yes and its --label it is only said what would go.
@@ -178,14 +189,19 @@ async fn act(
             suspend(&accounts, json, parse_id(subscriber_id)?, None).await?;
         }
         SubscriberAction::Show { subscriber_id } => {
-            let mut connection = pool.acquire().await?;
-            let account = Account::read(&mut connection, parse_id(subscriber_id)?, clock.now());
-            let account = account.await?;
+            let account = read(&pool, parse_id(subscriber_id)?, &clock).await?;
             if json {
                 println!("{}", account.json(&settings));
             } else {
                 print!("{}", account.text(&settings));
             }
+        }
+        SubscriberAction::Limits {
+            subscriber_id,
+            options,
+        } => {
+            let (id, now) = (parse_id(subscriber_id)?, clock.now());
+            limits::run(options, id, json, &accounts, &pool, &settings, now).await?;
         }
         SubscriberAction::Delete {
             subscriber_id,
@@ -194,10 +210,7 @@ async fn act(
             now,
         } => {
             let id = parse_id(subscriber_id)?;
-            let account = {
-                let mut connection = pool.acquire().await?;
-                Account::read(&mut connection, id, clock.now()).await?
-            };
+            let account = read(&pool, id, &clock).await?;
             deletion::confirm(id, &account, *yes, label.as_deref(), *now)?;
             if *now {
                 deletion::delete_for_good(id, json, pool, clock, settings).await?;
@@ -210,6 +223,15 @@ async fn act(
         }
     }
     Ok(())
+}
+
+async fn read(
+    pool: &PgPool,
+    id: SubscriberId,
+    clock: &SharedClock,
+) -> Result<Account, OperatorError> {
+    let mut connection = pool.acquire().await?;
+    Account::read(&mut connection, id, clock.now()).await
 }
 
 fn parse_id(text: &str) -> Result<SubscriberId, OperatorError> {

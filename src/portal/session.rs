@@ -84,7 +84,8 @@ impl FromRequestParts<PortalState> for Session {
             return Err(signed_out(parts));
         };
         stranger::authenticated(parts);
-        let counted = state.accounts.count_call(CalledBy::Owner(subscriber.id));
+        let by = CalledBy::Owner(subscriber.id);
+        let counted = (state.accounts).count_call(by, subscriber.requests_per_second);
         if let Some(wait) = counted.retry_after {
             return Err(PortalProblem::too_many(wait).into_response());
         }

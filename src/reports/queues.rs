@@ -4,7 +4,7 @@ use sqlx::PgPool;
 
 use crate::storage::mailboxes::count::{self, MailboxNumbers};
 use crate::storage::queue_length::QueueLength;
-use crate::storage::spool::usage::{self, Usage};
+use crate::storage::spool::usage::{self, Most};
 use crate::storage::subscribers::billing;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
@@ -16,8 +16,8 @@ use crate::storage::{
 pub struct Queues {
     /// The spool.
     pub spool: spool::backlog::Backlog,
-    /// The largest usage of any app.
-    pub fullest: Usage,
+    /// How much of what it may have waiting the fullest subscriber has.
+    pub fullest: f64,
     /// The webhook queue.
     pub webhooks: webhook_queue::backlog::Backlog,
     /// Notices to subscribers.
@@ -41,12 +41,12 @@ pub struct BillingQueues {
 
 impl Queues {
     /// Measures all of them in one transaction.
-    pub async fn measure(pool: &PgPool, is_billed: bool) -> Result<Self, sqlx::Error> {
+    pub async fn measure(pool: &PgPool, is_billed: bool, most: &Most) -> Result<Self, sqlx::Error> {
         let mut connection = transaction::begin(pool).await?;
         pool::force_index_scans(&mut connection).await?;
         let queues = Self {
             spool: spool::backlog::measure(&mut connection).await?,
-            fullest: usage::fullest(&mut connection).await?,
+            fullest: usage::fullest(&mut connection, most).await?,
             webhooks: webhook_queue::backlog::measure(&mut connection).await?,
             notices: billing_notices::waiting(&mut connection).await?,
             billing: if is_billed {

@@ -88,7 +88,7 @@ pub(super) async fn list(
     responses(
         (status = 201, body = CreatedApp),
         (status = 402, description = "`subscriber_suspended`: the operator has suspended the account"),
-        (status = 409, description = "`too_many_apps`: you have as many apps as `limits.apps_per_subscriber` allows"),
+        (status = 409, description = "`too_many_apps`: you have as many apps as `limits.apps_per_subscriber`, or your own limit, allows"),
     )
 )]
 pub(super) async fn create(

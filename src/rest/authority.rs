@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
@@ -100,7 +101,7 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
                     Some(secret) => CalledBy::Key(secret.id.0, subscriber.id),
                     None => CalledBy::Owner(subscriber.id),
                 };
-                count_call(parts, state, by)?;
+                count_call(parts, state, by, subscriber.requests_per_second)?;
                 let shown = match &secret {
                     Some(secret) => Credential::AdditionalSecret(secret.id),
                     None => Credential::ApiSecret {
@@ -190,7 +191,7 @@ impl FromRequestParts<AppState> for KeyedApp {
         };
         state.accounts.remember(&key);
         stranger::authenticated(parts);
-        let counted = count_call(parts, state, caller.called_by());
+        let counted = count_call(parts, state, caller.called_by(), caller.own_rate());
         let mut app = Self { caller, peer };
         if let Err(limited) = counted {
             // A key that opens nothing any more hears that first.
@@ -268,8 +269,13 @@ fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<
     Ok(first)
 }
 
-fn count_call(parts: &Parts, state: &AppState, by: CalledBy) -> Result<(), Problem> {
-    let decision = state.accounts.count_call(by);
+fn count_call(
+    parts: &Parts,
+    state: &AppState,
+    by: CalledBy,
+    own: Option<NonZeroU32>,
+) -> Result<(), Problem> {
+    let decision = state.accounts.count_call(by, own);
     if let Some(slot) = parts.extensions.get::<RateSlot>() {
         // A request is counted once.
         let _ = slot.set(decision);

@@ -5,39 +5,48 @@ use sqlx::PgConnection;
 
 use super::Sending;
 use crate::config::Limits;
-use crate::storage::spool::usage::{self, Usage};
+use crate::storage::spool::usage::{self, Held, Most};
 use mailgate_types::ids::AppId;
 
 /// Changes folded per statement.
 const FOLDED: i64 = 10_000;
 
-/// The limits for one subscriber.
+/// What a subscriber may have waiting: as the settings say, or by its own limits.
 #[derive(Debug, Clone, Copy)]
-pub struct Quota {
-    messages: i64,
-    bytes: i64,
-}
+pub struct Quota(Most);
 
 impl Quota {
     /// The quota of the configured limits.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self {
+        Self(Most {
             messages: limits.waiting_messages_per_subscriber.into(),
             bytes: limits.waiting_bytes_per_subscriber,
-        }
+            least_bytes: i64::try_from(limits.message_bytes).unwrap_or(i64::MAX),
+        })
     }
 
-    fn holds(self, usage: Usage) -> bool {
-        usage.messages <= self.messages && usage.bytes <= self.bytes
-    }
-
-    /// The fraction of the quota in use, by messages or by bytes, whichever is higher: 1 when it is full.
+    /// Of subscribers without limits of their own.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "for people to look at")]
-    pub fn share(self, usage: Usage) -> f64 {
-        let messages = usage.messages as f64 / self.messages as f64;
-        messages.max(usage.bytes as f64 / self.bytes as f64)
+    pub fn common(&self) -> &Most {
+        &self.0
+    }
+
+    /// The messages that a subscriber may have waiting, by its own limit if it has one.
+    #[must_use]
+    pub fn messages(self, own: Option<i64>) -> i64 {
+        own.unwrap_or(self.0.messages)
+    }
+
+    /// Their bytes. The largest message always may wait, also if messages have become larger than its own limit.
+    #[must_use]
+    pub fn bytes(self, own: Option<i64>) -> i64 {
+        own.unwrap_or(self.0.bytes).max(self.0.least_bytes)
+    }
+
+    fn holds(self, held: &Held) -> bool {
+        held.usage.messages <= self.messages(held.most_messages)
+            && held.usage.bytes <= self.bytes(held.most_bytes)
     }
 
     /// Whether an app's subscriber is within its quota, the caller's own transaction included, while others may be storing
@@ -47,7 +56,7 @@ impl Quota {
         connection: &mut PgConnection,
         app: AppId,
     ) -> Result<bool, sqlx::Error> {
-        Ok(self.holds(usage::of(connection, app).await?))
+        Ok(self.holds(&usage::of(connection, app).await?))
     }
 
     /// As [`Quota::may_hold`], and blocks other calls for its subscriber until the caller's transaction ends.
@@ -73,25 +82,34 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::spool::usage::Usage;
 
     #[test]
-    fn the_fuller_of_the_two_counts() {
-        let quota = Quota {
+    fn both_count_by_the_settings_or_by_the_subscribers_own() {
+        let quota = Quota(Most {
             messages: 10,
             bytes: 1_000,
-        };
-        for (messages, bytes, holds, percent) in [
-            (0, 0, true, 0),
-            (5, 900, true, 90),
-            (10, 1_000, true, 100),
-            (11, 0, false, 110),
-            (1, 1_001, false, 100),
+            least_bytes: 500,
+        });
+        for (messages, bytes, most_messages, most_bytes, holds) in [
+            (0, 0, None, None, true),
+            (10, 1_000, None, None, true),
+            (11, 0, None, None, false),
+            (1, 1_001, None, None, false),
+            (11, 1_000, Some(11), None, true),
+            (3, 1_000, Some(2), None, false),
+            (10, 1_001, None, Some(2_000), true),
+            (1, 901, None, Some(900), false),
+            // The largest message finds room.
+            (1, 500, None, Some(400), true),
+            (2, 501, None, Some(400), false),
         ] {
-            let usage = Usage { messages, bytes };
-            assert_eq!(quota.holds(usage), holds, "{usage:?}");
-            #[expect(clippy::cast_possible_truncation, reason = "small")]
-            let share = (quota.share(usage) * 100.0) as i64;
-            assert_eq!(share, percent, "{usage:?}");
+            let held = Held {
+                usage: Usage { messages, bytes },
+                most_messages,
+                most_bytes,
+            };
+            assert_eq!(quota.holds(&held), holds, "{held:?}");
         }
     }
 }

@@ -256,7 +256,8 @@ impl SubmissionBackend {
         envelope: &Envelope,
         pieces: Vec<Bytes>,
     ) -> Result<RawMessage, (Reply, Option<RefusalReason>)> {
-        if let Some(wait) = self.accounts.count_call(caller.called_by()).retry_after {
+        let counted = (self.accounts).count_call(caller.called_by(), caller.own_rate());
+        if let Some(wait) = counted.retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
             return Err((Reply::new(451, "4.7.0", &text), None));
         }

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use super::send_keys::Lookup;
-use super::subscribers::{Subscriber, Suspension};
+use super::subscribers::{Subscriber, Suspension, limits};
 use mailgate_types::ids::{ApiSecretId, SubscriberId};
 use mailgate_types::scope::Scope;
 
@@ -153,7 +153,7 @@ pub async fn find(
     let row = sqlx::query!(
         r#"SELECT subscribers.id, label, email, api_secret_sealed, payprov_customer_id,
                   subscription_status, subscribers.created_at, credentials_since, suspended_at,
-                  suspension_reason, secret_id, scopes, expires_at
+                  suspension_reason, max_requests_per_second, secret_id, scopes, expires_at
            FROM (
                SELECT id AS subscriber_id, NULL::uuid AS secret_id, NULL::text[] AS scopes,
                       NULL::timestamptz AS expires_at
@@ -183,6 +183,7 @@ pub async fn find(
             credentials_since: row.credentials_since,
             suspension: Suspension::of(row.suspended_at, row.suspension_reason),
             deletion_due_at: None,
+            requests_per_second: limits::rate(row.max_requests_per_second),
         },
         secret: row.secret_id.map(|id: Uuid| Limited {
             id: ApiSecretId(id),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::storage::subscribers::{Subscriber, Suspension};
+use crate::storage::subscribers::{Subscriber, Suspension, limits};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
@@ -102,7 +102,8 @@ pub async fn find(
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
                   subscriber.created_at AS signed_up_at, subscriber.credentials_since,
-                  subscriber.suspended_at, subscriber.suspension_reason
+                  subscriber.suspended_at, subscriber.suspension_reason,
+                  subscriber.max_requests_per_second
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
            WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3
@@ -137,6 +138,7 @@ pub async fn find(
                 credentials_since: row.credentials_since,
                 suspension: Suspension::of(row.suspended_at, row.suspension_reason),
                 deletion_due_at: None,
+                requests_per_second: limits::rate(row.max_requests_per_second),
             },
         })
     })

@@ -2,7 +2,10 @@
 
 pub mod billing;
 pub mod deletion;
+pub mod limits;
 pub mod overview;
+
+use std::num::NonZeroU32;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -199,6 +202,8 @@ pub struct Subscriber {
     pub suspension: Option<Suspension>,
     /// Set while the operator has deleted it and it can be restored: until then.
     pub deletion_due_at: Option<DateTime<Utc>>,
+    /// The rate of each of its keys, if it has its own.
+    pub requests_per_second: Option<NonZeroU32>,
 }
 
 /// The operator has suspended an account.
@@ -233,6 +238,7 @@ struct Row {
     suspended_at: Option<DateTime<Utc>>,
     suspension_reason: Option<String>,
     deletion_due_at: Option<DateTime<Utc>>,
+    max_requests_per_second: Option<i64>,
 }
 
 impl From<Row> for Subscriber {
@@ -250,6 +256,7 @@ impl From<Row> for Subscriber {
             credentials_since: row.credentials_since,
             suspension: Suspension::of(row.suspended_at, row.suspension_reason),
             deletion_due_at: row.deletion_due_at,
+            requests_per_second: limits::rate(row.max_requests_per_second),
         }
     }
 }
@@ -262,7 +269,8 @@ pub async fn find_by_api_secret(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+                created_at, credentials_since, suspended_at, suspension_reason,
+                deletion_due_at, max_requests_per_second
          FROM subscribers WHERE api_secret_digest = ANY($1) AND deletion_due_at IS NULL",
         digests,
     )
@@ -281,7 +289,8 @@ pub async fn find_by_email(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                  created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+                  created_at, credentials_since, suspended_at, suspension_reason,
+                  deletion_due_at, max_requests_per_second
            FROM subscribers
            WHERE id IN (
                SELECT id FROM subscribers
@@ -310,7 +319,8 @@ pub async fn find(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+                created_at, credentials_since, suspended_at, suspension_reason,
+                deletion_due_at, max_requests_per_second
          FROM subscribers WHERE id = $1",
         id.0,
     )
@@ -324,7 +334,8 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     let rows = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+                created_at, credentials_since, suspended_at, suspension_reason,
+                deletion_due_at, max_requests_per_second
          FROM subscribers ORDER BY id",
     )
     .fetch_all(connection)
@@ -337,7 +348,8 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at, credentials_since, suspended_at, suspension_reason, deletion_due_at
+                created_at, credentials_since, suspended_at, suspension_reason,
+                deletion_due_at, max_requests_per_second
          FROM subscribers ORDER BY id DESC LIMIT 1",
     )
     .fetch_optional(connection)

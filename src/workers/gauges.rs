@@ -52,7 +52,7 @@ pub async fn run(
             Ok(()) if Instant::now() < rests_until => None,
             Ok(()) => {
                 let began = Instant::now();
-                let queues = bounded(Queues::measure(&pool, is_billed)).await;
+                let queues = bounded(Queues::measure(&pool, is_billed, quota.common())).await;
                 rests_until = Instant::now() + began.elapsed() * SHARE;
                 Some(queues)
             }
@@ -61,7 +61,7 @@ pub async fn run(
         match measured {
             None => {}
             Some(Ok(queues)) => {
-                show(&queues, quota, clock.now());
+                show(&queues, clock.now());
                 if round == 0 {
                     mailboxes(&pool).await;
                 }
@@ -114,7 +114,7 @@ async fn probe(pool: &PgPool) -> Result<(), sqlx::Error> {
     connection.ping().await
 }
 
-fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
+fn show(queues: &Queues, now: DateTime<Utc>) {
     let since = |moment: Option<DateTime<Utc>>| {
         moment.map_or(0.0, |moment| (now - moment).as_seconds_f64().max(0.0))
     };
@@ -124,7 +124,7 @@ fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
     gauge!("mailgate_spool_messages", "state" => "scheduled").set(spool.scheduled);
     gauge!("mailgate_spool_oldest_seconds").set(since(spool.oldest.and_then(LogId::moment)));
     gauge!("mailgate_spool_overdue_seconds").set(since(spool.due_longest));
-    gauge!("mailgate_waiting_fullest_ratio").set(quota.share(queues.fullest));
+    gauge!("mailgate_waiting_fullest_ratio").set(queues.fullest);
     let webhooks = &queues.webhooks;
     gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
     gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);

@@ -33,6 +33,7 @@ mod notices;
 mod openapi;
 mod operating;
 mod operator;
+mod own_limits;
 mod pacing;
 mod payprov_sandbox;
 mod peers;

@@ -1,6 +1,7 @@
 //! `mailgate subscriber` and `mailgate openapi`: child processes beside a running gateway.
 
 mod accounts;
+mod limits;
 mod reseal;
 pub mod troubles;
 

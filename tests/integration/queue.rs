@@ -113,7 +113,7 @@ async fn usage(gateway: &Gateway) -> i64 {
     .fetch_one(&mut database)
     .await
     .unwrap();
-    assert_eq!(counted, Usage { messages, bytes });
+    assert_eq!(counted.usage, Usage { messages, bytes });
     messages
 }
 

@@ -154,6 +154,8 @@ pub enum AuditAction {
     SubscriberSuspended,
     /// The operator has resumed a subscriber.
     SubscriberResumed,
+    /// The operator has set limits of a subscriber's own, or has taken them back.
+    SubscriberLimitsChanged,
     /// The operator has deleted a subscriber, which can be restored for a time.
     SubscriberDeletionScheduled,
     /// The operator has restored a deleted subscriber.
@@ -245,13 +247,14 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::EmailChangeRequested,
         Self::EmailChangeStopped,
         Self::SubscriberSuspended,
         Self::SubscriberResumed,
+        Self::SubscriberLimitsChanged,
         Self::SubscriberDeletionScheduled,
         Self::SubscriberRestored,
         Self::SubscriberDeleted,
@@ -305,6 +308,7 @@ impl AuditAction {
             Self::EmailChangeStopped => "email_change.stopped",
             Self::SubscriberSuspended => "subscriber.suspended",
             Self::SubscriberResumed => "subscriber.resumed",
+            Self::SubscriberLimitsChanged => "subscriber.limits_changed",
             Self::SubscriberDeletionScheduled => "subscriber.deletion_scheduled",
             Self::SubscriberRestored => "subscriber.restored",
             Self::SubscriberDeleted => "subscriber.deleted",

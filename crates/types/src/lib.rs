@@ -53,6 +53,7 @@ pub mod sign_in;
 pub mod sign_of_life;
 pub mod signing_secret;
 pub mod slug;
+pub mod subscriber_limit;
 pub mod subscription;
 pub mod suspend_aware_instant;
 pub mod trusted_peers;

@@ -98,7 +98,7 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
     }
 
     /// How many keys it tracks.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.sweep();
         self.limiter.len()
     }

@@ -25,6 +25,7 @@ pub(crate) fn send_request(data: &[u8]) {
     let app = SendingApp {
         id: AppId(Uuid::nil()),
         subscriber: SubscriberId(Uuid::nil()),
+        requests_per_second: None,
         slug: "demo".to_owned(),
         pushable_key: "pk_demo".to_owned(),
         suppress_bounced: false,

@@ -1,11 +1,13 @@
 //! The app that a send key authenticates, and what that key may do.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use crate::storage::subscribers::limits;
 use mailgate_types::ids::{AppId, AppVersion, CredentialId, SendKeyId, SubscriberId};
 use mailgate_types::networks::Networks;
 use mailgate_types::subscription::Subscription;
@@ -17,6 +19,8 @@ pub struct SendingApp {
     pub id: AppId,
     /// Whose it is, which never changes.
     pub subscriber: SubscriberId,
+    /// The rate of each of its subscriber's keys, if that has its own.
+    pub requests_per_second: Option<NonZeroU32>,
     /// The contract's `app_id`.
     pub slug: String,
     /// `pk_…`
@@ -55,6 +59,7 @@ pub async fn find_by_send_keys(
     let rows = sqlx::query!(
         r#"SELECT digest AS "digest!", apps.id, subscriber_id, slug, pushable_key, multiuser, suppress_bounced,
                 subscription_status, grace_ends_at, suspended_at, suspension_reason,
+                max_requests_per_second,
                 (SELECT version FROM app_versions WHERE app_id = apps.id) AS version,
                 key_id, expires_at, allowed_addresses, credential_ids
          FROM (
@@ -94,6 +99,7 @@ pub async fn find_by_send_keys(
             let app = SendingApp {
                 id: AppId(row.id),
                 subscriber: SubscriberId(row.subscriber_id),
+                requests_per_second: limits::rate(row.max_requests_per_second),
                 slug: row.slug,
                 pushable_key: row.pushable_key,
                 multiuser: row.multiuser,

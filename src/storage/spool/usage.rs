@@ -29,16 +29,31 @@ pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx:
     Ok(())
 }
 
-/// The usage of all apps of an app's subscriber, including what the caller's own transaction has stored.
-pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx::Error> {
-    sqlx::query_as!(
-        Usage,
-        r#"WITH own AS MATERIALIZED (
-               SELECT id FROM apps
-               WHERE subscriber_id = (SELECT subscriber_id FROM apps WHERE id = $1)
+/// What an app's subscriber has stored, and may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// What it has.
+    pub usage: Usage,
+    /// The messages that it may have, if the operator has set a limit of its own.
+    pub most_messages: Option<i64>,
+    /// The same of the bytes.
+    pub most_bytes: Option<i64>,
+}
+
+/// The usage of all apps of an app's subscriber, including what the caller's own transaction has stored, and its own
+/// limits.
+pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Held, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"WITH whose AS MATERIALIZED (
+               SELECT subscribers.id, max_waiting_messages, max_waiting_bytes
+               FROM apps JOIN subscribers ON subscribers.id = subscriber_id WHERE apps.id = $1
+           ), own AS MATERIALIZED (
+               SELECT id FROM apps WHERE subscriber_id = (SELECT id FROM whose)
            )
            SELECT coalesce(sum(messages), 0)::bigint AS "messages!",
-                  coalesce(sum(bytes), 0)::bigint AS "bytes!"
+                  coalesce(sum(bytes), 0)::bigint AS "bytes!",
+                  (SELECT max_waiting_messages FROM whose) AS most_messages,
+                  (SELECT max_waiting_bytes FROM whose) AS most_bytes
            FROM own CROSS JOIN LATERAL (
                SELECT messages, bytes FROM spool_usage WHERE app_id = own.id
                UNION ALL
@@ -47,20 +62,45 @@ pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx
         app.0,
     )
     .fetch_one(connection)
-    .await
+    .await?;
+    Ok(Held {
+        usage: Usage {
+            messages: row.messages,
+            bytes: row.bytes,
+        },
+        most_messages: row.most_messages,
+        most_bytes: row.most_bytes,
+    })
 }
 
-/// The largest number of messages and of bytes stored by any subscriber, as far as folded.
-pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error> {
-    sqlx::query_as!(
-        Usage,
-        r#"SELECT coalesce(max(messages), 0)::bigint AS "messages!",
-                  coalesce(max(bytes), 0)::bigint AS "bytes!"
+/// What each subscriber without limits of its own may have stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// Messages.
+    pub messages: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// The bytes that everyone may have, whatever its own limit: else its largest message could never be stored.
+    pub least_bytes: i64,
+}
+
+/// The largest fraction of what it may have that any subscriber has stored, by messages or by bytes, whichever is higher,
+/// as far as folded: 1 when it is full.
+pub async fn fullest(connection: &mut PgConnection, most: &Most) -> Result<f64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(max(greatest(
+               messages::float8 / coalesce(max_waiting_messages, $1),
+               bytes::float8 / greatest(coalesce(max_waiting_bytes, $2), $3)
+           )), 0) AS "fullest!"
            FROM (
-               SELECT sum(messages) AS messages, sum(bytes) AS bytes
+               SELECT subscriber_id, sum(messages) AS messages, sum(bytes) AS bytes
                FROM spool_usage JOIN apps ON apps.id = app_id
                GROUP BY subscriber_id
-           ) AS by_subscriber"#,
+           ) AS by_subscriber
+           JOIN subscribers ON subscribers.id = subscriber_id"#,
+        most.messages,
+        most.bytes,
+        most.least_bytes,
     )
     .fetch_one(connection)
     .await

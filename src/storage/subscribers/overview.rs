@@ -14,6 +14,8 @@ pub struct Overview {
     pub mailboxes: i64,
     /// Mailboxes that count towards the limit: those included that were disconnected and are remembered.
     pub remembered_mailboxes: i64,
+    /// End users of all apps, remembered ones included.
+    pub end_users: i64,
     /// When somebody last signed in to the portal, as far as the trail is kept.
     pub signed_in_at: Option<DateTime<Utc>>,
     /// Messages of the current hour and the 23 before it.
@@ -42,6 +44,8 @@ pub async fn overview(
            SELECT (SELECT count(*) FROM own) AS "apps!",
                   count(*) FILTER (WHERE status = 'active') AS "mailboxes!",
                   count(*) AS "remembered_mailboxes!",
+                  (SELECT count(*) FROM end_users
+                   WHERE app_id IN (SELECT id FROM own)) AS "end_users!",
                   (SELECT id FROM audit_entries
                    WHERE subscriber_id = $1 AND action = 'portal.signed_in'
                    ORDER BY id DESC LIMIT 1) AS "sign_in?"
@@ -57,6 +61,7 @@ pub async fn overview(
         apps: held.apps,
         mailboxes: held.mailboxes,
         remembered_mailboxes: held.remembered_mailboxes,
+        end_users: held.end_users,
         signed_in_at: held.sign_in.map(moment_of),
         day,
         month,

@@ -71,6 +71,18 @@ fn expected(action: AuditAction) -> Expected {
                 json!({ "reason": { "from": "Spam", "to": null } }),
             )
         },
+        A::SubscriberLimitsChanged => Expected {
+            has_address: false,
+            ..of(
+                "operator",
+                false,
+                "",
+                json!({
+                    "apps": { "from": null, "to": 5 },
+                    "requests_per_second": { "from": null, "to": 7 },
+                }),
+            )
+        },
         A::SubscriberDeletionScheduled => Expected {
             has_address: false,
             ..of("operator", false, "", json!({ "restorable_until": "" }))
@@ -349,7 +361,7 @@ impl Walk<'_> {
             .await;
     }
 
-    /// The operator suspends a subscriber, resumes it, deletes it, restores it, and deletes it for good.
+    /// The operator suspends a subscriber, resumes it, limits it, deletes it, restores it, and deletes it for good.
     async fn shut(&mut self, id: &str) {
         let arguments = ["subscriber", "suspend", id, "--reason", "Spam"];
         let suspending = command(self.gateway, SEAL_KEY, &arguments);
@@ -358,6 +370,11 @@ impl Walk<'_> {
         let arguments = ["subscriber", "resume", id];
         let resuming = command(self.gateway, SEAL_KEY, &arguments);
         self.leaves(AuditAction::SubscriberResumed, resuming).await;
+        let limits = ["--apps", "5", "--requests-per-second", "7"];
+        let arguments = [&["subscriber", "limits", id], limits.as_slice()].concat();
+        let limiting = command(self.gateway, SEAL_KEY, &arguments);
+        self.leaves(AuditAction::SubscriberLimitsChanged, limiting)
+            .await;
         let delete = ["subscriber", "delete", id, "--yes", "--label", "Newer"];
         let deleting = command(self.gateway, SEAL_KEY, &delete);
         self.leaves(AuditAction::SubscriberDeletionScheduled, deleting)

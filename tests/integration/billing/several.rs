@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use mailgate::reports::queues::Queues;
+use mailgate::storage::spool::usage::Most;
 use mailgate_sandbox::payprov::SECRET_KEY;
 use serde_json::{Value, json};
 
@@ -39,7 +40,12 @@ impl Billed {
 
     /// What the gauge shows.
     async fn doubly_charged(&self) -> u32 {
-        let queues = Queues::measure(&self.gateway.daemon.pool, true).await;
+        let most = Most {
+            messages: 1,
+            bytes: 1,
+            least_bytes: 1,
+        };
+        let queues = Queues::measure(&self.gateway.daemon.pool, true, &most).await;
         queues.unwrap().billing.unwrap().doubly_charged
     }
 

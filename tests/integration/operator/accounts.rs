@@ -50,6 +50,7 @@ async fn an_account_is_shown_with_what_it_has_and_may() {
         ("apps", 1),
         ("mailboxes", 1),
         ("remembered_mailboxes", 1),
+        ("end_users", 1),
         ("waiting_messages", 1),
     ] {
         assert_eq!(shown[name], number, "{name} in {shown}");

@@ -1,0 +1,87 @@
+//! The limits of one subscriber that are in force, for people and as JSON.
+
+use serde_json::{Map, Value, json};
+use sqlx::PgConnection;
+
+use super::table::Table;
+use crate::config::OperatorSettings;
+use crate::sending::quota::Quota;
+use crate::storage::subscribers::limits::{self, OwnLimits};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscriber_limit::SubscriberLimit;
+
+/// The limits of one subscriber that are in force.
+#[derive(Debug)]
+pub(super) struct LimitsInForce {
+    own: OwnLimits,
+}
+
+impl LimitsInForce {
+    /// Reads a subscriber's.
+    pub(super) async fn read(
+        connection: &mut PgConnection,
+        id: SubscriberId,
+    ) -> Result<Self, sqlx::Error> {
+        let own = limits::of(connection, id).await?;
+        Ok(Self { own })
+    }
+
+    /// One of them.
+    pub(super) fn value(&self, limit: SubscriberLimit, settings: &OperatorSettings) -> i64 {
+        value(limit, self.own.get(limit), settings)
+    }
+
+    /// Where one of them is from.
+    pub(super) fn origin(&self, limit: SubscriberLimit) -> &'static str {
+        self.own.get(limit).map_or(limit.setting(), |_| "its own")
+    }
+
+    /// As JSON, with what is used.
+    pub(super) fn json(
+        &self,
+        settings: &OperatorSettings,
+        used: impl Fn(SubscriberLimit) -> Option<i64>,
+    ) -> Value {
+        let all = SubscriberLimit::ALL.into_iter().map(|limit| {
+            let shown = json!({
+                "value": self.value(limit, settings),
+                "source": self.own.get(limit).map_or("setting", |_| "subscriber"),
+                "setting": value(limit, None, settings),
+                "used": used(limit),
+            });
+            (limit.as_str().to_owned(), shown)
+        });
+        Value::Object(all.collect::<Map<_, _>>())
+    }
+
+    /// For people, with what is used.
+    pub(super) fn text(
+        &self,
+        settings: &OperatorSettings,
+        used: impl Fn(SubscriberLimit) -> Option<i64>,
+    ) -> String {
+        let mut table = Table::new(["LIMIT", "VALUE", "USED", "FROM"]);
+        for limit in SubscriberLimit::ALL {
+            table.row([
+                limit.as_str().replace('_', " "),
+                self.value(limit, settings).to_string(),
+                used(limit).map_or_else(|| "-".to_owned(), |used| used.to_string()),
+                self.origin(limit).to_owned(),
+            ]);
+        }
+        table.text()
+    }
+}
+
+/// What is in force of a subscriber with this limit of its own, or without one.
+fn value(limit: SubscriberLimit, own: Option<i64>, settings: &OperatorSettings) -> i64 {
+    let (limits, quota) = (&settings.limits, Quota::new(&settings.limits));
+    match limit {
+        SubscriberLimit::Apps => own.unwrap_or(limits.apps_per_subscriber.into()),
+        SubscriberLimit::Mailboxes => own.unwrap_or(settings.mailboxes.most_of_subscriber),
+        SubscriberLimit::EndUsers => own.unwrap_or(settings.mailboxes.most_users_of_subscriber),
+        SubscriberLimit::WaitingMessages => quota.messages(own),
+        SubscriberLimit::WaitingBytes => quota.bytes(own),
+        SubscriberLimit::RequestsPerSecond => own.unwrap_or(limits.requests_per_second.into()),
+    }
+}
