@@ -72,7 +72,7 @@ pub enum OperatorError {
     /// A deletion that wasn't confirmed.
     #[error(
         "{id} would be deleted{}, with {belongings}. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: {}",
-        if *now { " for good" } else { ", and removed after 7 days" }, table::plain(label)
+        if *now { " for good" } else { ", and removed after 7 days unless it is restored" }, table::plain(label)
     )]
     Unconfirmed {
         /// Whose.

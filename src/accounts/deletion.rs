@@ -8,10 +8,11 @@ use serde_json::json;
 use super::{Accounts, audit};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::deletion;
-use crate::storage::{mailboxes, portal_links, portal_sessions};
+use crate::storage::{apps, mailboxes, portal_links, portal_sessions};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
+use mailgate_types::past::kept_from;
 
 /// How long a deleted subscriber can be restored.
 pub const RESTORABLE: TimeDelta = TimeDelta::days(7);
@@ -61,10 +62,11 @@ impl Accounts {
         if let Some(due_at) = deletion::due_at(&mut transaction, id).await? {
             return Ok(Deleted::Already(due_at));
         }
-        let due_at = now + RESTORABLE;
+        let due_at = kept_from(&self.clock) + RESTORABLE;
         deletion::mark(&mut transaction, id, Some(due_at)).await?;
         portal_sessions::delete_others(&mut transaction, id, None).await?;
         portal_links::delete_of(&mut transaction, id).await?;
+        apps::lock_all_of(&mut transaction, id).await?;
         mailboxes::due::put_off(&mut transaction, id, UNREAD).await?;
         self.renewal_changed(&mut transaction, id, now).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeletionScheduled, id);
@@ -89,6 +91,7 @@ impl Accounts {
             return Ok(Restored::Unchanged);
         }
         deletion::mark(&mut transaction, id, None).await?;
+        apps::lock_all_of(&mut transaction, id).await?;
         mailboxes::due::put_off(&mut transaction, id, -UNREAD).await?;
         self.renewal_changed(&mut transaction, id, now).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberRestored, id);

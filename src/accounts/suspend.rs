@@ -4,6 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Accounts, audit};
+use crate::storage::subscribers::deletion;
 use crate::storage::{billing_notices, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
@@ -61,8 +62,11 @@ impl Accounts {
                 Notice::AccountResumed { at: now },
             ),
         };
-        let event = format!("{action} {}", Uuid::new_v4());
-        billing_notices::insert(&mut transaction, id, &event, &notice, now).await?;
+        // Whoever is deleted could do nothing about it.
+        if deletion::due_at(&mut transaction, id).await?.is_none() {
+            let event = format!("{action} {}", Uuid::new_v4());
+            billing_notices::insert(&mut transaction, id, &event, &notice, now).await?;
+        }
         let details = json!({ "reason": { "from": before, "to": reason } });
         let entry = AuditEntry::of_subscriber(action, id).with(details);
         transaction.commit_change(entry).await?;

@@ -145,6 +145,10 @@ impl Billing {
         event: &StoredEvent,
     ) -> Result<(), BillingError> {
         let now = self.clock.now();
+        // Nobody could act on it.
+        if before.is_deleted {
+            return Ok(());
+        }
         let Some(seen) = &look.seen else {
             return Ok(());
         };

@@ -47,6 +47,10 @@ impl Billing {
             .subscription_id
             .as_deref()
             .ok_or(BillingError::NoSubscription)?;
+        // One that was deleted and restored may still end for that reason alone: from now on it does for its owner's.
+        if account.renewal_stopped {
+            self.note_renewal(subscriber, false).await?;
+        }
         if account.cancel_at_period_end {
             return Ok(Cancelled {
                 current_period_end: account.current_period_end,

@@ -2,6 +2,7 @@
 //! subscription renews, which that of a deleted subscriber doesn't.
 
 use super::{Billing, BillingError};
+use crate::providers::payprov::objects::Subscription;
 use crate::storage::billing_jobs::Job;
 use crate::storage::subscribers::billing::{self, BillingAccount};
 use crate::storage::subscribers::deletion;
@@ -29,9 +30,23 @@ impl Billing {
             return Ok(());
         };
         let now_there = client.subscription(&subscription).await?;
-        let ends = now_there.cancel_at_period_end;
-        self.sync_renewal(job, &account, &subscription, ends)
-            .await?;
+        // Its end is stored by the next look.
+        if !now_there.is_alive() {
+            return Ok(());
+        }
+        self.set_quantity(job, &now_there, quantity).await?;
+        let ends = now_there.is_canceled();
+        self.sync_renewal(job, &account, &subscription, ends).await
+    }
+
+    async fn set_quantity(
+        &self,
+        job: &Job,
+        now_there: &Subscription,
+        quantity: i64,
+    ) -> Result<(), BillingError> {
+        let client = &self.payprov()?.client;
+        let (subscriber, subscription) = (job.subscriber, &now_there.id);
         let Some(item) = now_there.item(client.price()) else {
             tracing::error!(subscriber_id = %subscriber, subscription_id = subscription, "the subscription has no item to bill");
             return Ok(());
@@ -45,7 +60,7 @@ impl Billing {
             job.id, job.generation, job.attempts
         );
         client
-            .set_quantity(&subscription, &item.id, quantity, &key)
+            .set_quantity(subscription, &item.id, quantity, &key)
             .await?;
         tracing::info!(subscriber_id = %subscriber, subscription_id = subscription, quantity, "the billed quantity was set");
         Ok(())
@@ -91,7 +106,11 @@ impl Billing {
         Ok(())
     }
 
-    async fn note_renewal(&self, id: SubscriberId, is_stopped: bool) -> Result<(), BillingError> {
+    pub(super) async fn note_renewal(
+        &self,
+        id: SubscriberId,
+        is_stopped: bool,
+    ) -> Result<(), BillingError> {
         let mut connection = self.pool.acquire().await?;
         deletion::note_renewal_stopped(&mut connection, id, is_stopped).await?;
         Ok(())

@@ -305,8 +305,7 @@ fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
     }
     account.trial_end = subscription.trial_end;
     account.current_period_end = subscription.current_period_end();
-    account.cancel_at_period_end =
-        subscription.cancel_at_period_end || subscription.cancel_at.is_some();
+    account.cancel_at_period_end = subscription.is_canceled();
     account.billed_quantity = subscription.item(price).and_then(|item| item.quantity);
     account.failed_invoice_id = seen
         .failed_invoice

@@ -1,10 +1,12 @@
-//! Deletes a subscriber for good, at once or when it can't be restored any more: its apps end as single ones do, its trail goes, and its subscriptions are ended by a worker.
+//! Deletes a subscriber for good, at once or when it can't be restored any more: its apps end as single ones do, its trail
+//! goes, and its subscriptions are ended by a worker.
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Mailboxes, delete_app};
 use crate::accounts::audit;
 use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::outage::trouble;
 use crate::storage::subscribers::{self, billing, deletion};
 use crate::storage::{apps, audit_entries, email_counters};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -42,20 +44,28 @@ impl Mailboxes {
         &self,
         stop: &CancellationToken,
     ) -> Result<(), sqlx::Error> {
+        let past = Past::by(&self.clock);
+        let mut after = None;
         while !stop.is_cancelled() {
-            let past = Past::by(&self.clock);
             let due = {
                 let mut connection = self.pool.acquire().await?;
-                deletion::due(&mut connection, past, DUE).await?
+                deletion::due(&mut connection, past, after, DUE).await?
             };
-            if due.is_empty() {
+            after = due.last().copied();
+            if after.is_none() {
                 break;
             }
             for id in due {
                 let author = Author::operator(None);
-                let is_deleted = self.delete_unless_restored(id, Some(past), author).await?;
-                if is_deleted {
-                    tracing::info!(subscriber_id = %id, "a deleted subscriber was removed, since it can't be restored any more");
+                match self.delete_unless_restored(id, Some(past), author).await {
+                    Ok(true) => {
+                        tracing::info!(subscriber_id = %id, "a deleted subscriber was removed, since it can't be restored any more");
+                    }
+                    Ok(false) => {}
+                    // It holds up no other.
+                    Err(error) => {
+                        trouble!(error, error, subscriber_id = %id, "a deleted subscriber can't be removed; it is tried again");
+                    }
                 }
             }
         }

@@ -117,15 +117,21 @@ impl Account {
             format!("{} sent, {} failed", counted.sent, counted.failed)
         };
         let moment = |moment: Option<DateTime<Utc>>| moment.map_or_else(|| "-".to_owned(), iso8601);
-        let status = match (subscriber.deletion_due_at, &subscriber.suspension) {
-            (Some(due_at), _) => format!("deleted; it can be restored until {}", iso8601(due_at)),
-            (None, Some(suspension)) => format!(
-                "suspended since {}: {}",
-                iso8601(suspension.since),
-                suspension.reason
-            ),
-            (None, None) => status(subscriber).to_owned(),
-        };
+        let mut words = Vec::new();
+        if let Some(due_at) = subscriber.deletion_due_at {
+            words.push(format!(
+                "deleted; it can be restored until {}",
+                iso8601(due_at)
+            ));
+        }
+        if let Some(suspension) = &subscriber.suspension {
+            let since = iso8601(suspension.since);
+            words.push(format!("suspended since {since}: {}", suspension.reason));
+        }
+        if words.is_empty() {
+            words.push(status(subscriber).to_owned());
+        }
+        let status = words.join("; ");
         let subscription = subscriber.subscription_status;
         let rate = SubscriberLimit::RequestsPerSecond;
         let mut table = Table::new(["SUBSCRIBER", &subscriber.id.to_string()]);

@@ -84,7 +84,7 @@ impl From<Row> for EmailChange {
     }
 }
 
-/// A change that hasn't been replaced, stopped or undone.
+/// A change that hasn't been replaced, stopped or undone, of a subscriber that isn't deleted.
 pub async fn find(
     connection: &mut PgConnection,
     id: Uuid,
@@ -92,7 +92,10 @@ pub async fn find(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
-         FROM email_changes WHERE id = $1 AND ended_at IS NULL",
+         FROM email_changes
+         WHERE id = $1 AND ended_at IS NULL AND EXISTS (
+             SELECT FROM subscribers WHERE id = subscriber_id AND deletion_due_at IS NULL
+         )",
         id,
     )
     .fetch_optional(connection)

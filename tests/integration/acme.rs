@@ -5,6 +5,7 @@ mod fenced;
 mod hostile_server;
 mod issued;
 mod operated;
+mod proxied;
 mod refused;
 mod strangers;
 

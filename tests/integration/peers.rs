@@ -14,6 +14,7 @@ pub mod emulate;
 mod inbox;
 mod long_tokens;
 mod mail_servers;
+pub mod nginx;
 mod oidc_provider;
 pub mod pebble;
 mod postfix;

@@ -1,16 +1,23 @@
 //! Subscribers whom the operator has deleted: for a week nothing of them opens anything, on any gateway, and all of it
 //! does again once they are restored.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
+use mailgate::accounts::{Deleted, SubscriberChange};
+use mailgate::storage::mailboxes::{addresses, due};
+use mailgate_types::audit::{Author, Credential};
 use mailgate_types::clock::Clock as _;
+use mailgate_types::ids::PortalSessionId;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _};
+use tokio_util::sync::CancellationToken;
 
 use crate::connecting::grants;
 use crate::operator::answered;
 use crate::portal::visitor::{Visitor, api_secret};
 use crate::support::caller::{Answer, Caller, anonymous, path, text};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR, create_app};
+use crate::support::patience;
 use crate::support::smtp_client::SmtpClient;
 use crate::support::stand_in::StandIn;
 
@@ -158,7 +165,21 @@ async fn what_waits_is_held_and_leaves_after_the_restore() {
                 == 1
         })
         .await;
+    // It is asked again, and waits on.
+    let next = "SELECT next_attempt_at FROM spool WHERE state = 'deferred' AND awaits_subscription";
+    let next = async |gateway: &Gateway| {
+        sqlx::query_scalar::<_, DateTime<Utc>>(next)
+            .fetch_optional(&mut gateway.database().await)
+            .await
+            .unwrap()
+    };
+    let first = next(&gateway).await.unwrap();
     gateway.clock.advance(TimeDelta::hours(20));
+    gateway
+        .eventually("another attempt", async |gateway| {
+            next(gateway).await.is_some_and(|next| next > first)
+        })
+        .await;
     assert_eq!(gateway.spooled().await, 1);
     assert_eq!(gateway.sandbox.inbox.count(), sent);
 
@@ -172,78 +193,198 @@ async fn what_waits_is_held_and_leaves_after_the_restore() {
     gateway.stop().await;
 }
 
-/// When a mailbox is next due for whatever it is asked.
-async fn dues(gateway: &Gateway) -> Vec<(Option<String>, Option<String>, Option<String>)> {
-    sqlx::query_as(
-        "SELECT replies_due_at::text, refresh_due_at::text, addresses_due_at::text FROM mailboxes ORDER BY id",
-    )
-    .fetch_all(&mut gateway.database().await)
-    .await
-    .unwrap()
+/// When its mailbox is next due for whatever it is asked.
+async fn dues(gateway: &Gateway) -> [Option<DateTime<Utc>>; 3] {
+    let query = "SELECT replies_due_at, refresh_due_at, addresses_due_at FROM mailboxes";
+    let (replies, refresh, addresses) = sqlx::query_as(query)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    [replies, refresh, addresses]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_mailboxes_are_asked_nothing_until_then() {
     let gateway = Gateway::start().await;
+    // Its first look is over, and its addresses were asked for.
+    let now = gateway.clock.now();
     gateway
-        .eventually("the addresses", async |gateway| {
-            dues(gateway)
-                .await
-                .iter()
-                .all(|(_, _, addresses)| addresses.is_some())
+        .eventually("rest", async |gateway| {
+            let [replies, _, addresses] = dues(gateway).await;
+            replies.is_none() && addresses.is_some_and(|due| due > now + TimeDelta::hours(1))
         })
         .await;
     let before = dues(&gateway).await;
     delete(&gateway).await;
-    let soon = "SELECT count(*) FROM mailboxes
-                WHERE least(replies_due_at, refresh_due_at, addresses_due_at) < now() + interval '300 days'";
-    let soon: i64 = sqlx::query_scalar(soon)
-        .fetch_one(&mut gateway.database().await)
+    let year = TimeDelta::days(365);
+    let shifted = before.map(|due| due.map(|due| due + year));
+    assert_eq!(dues(&gateway).await, shifted);
+    // Whatever makes one due meanwhile, such as a message that was under way.
+    let make_due = "UPDATE mailboxes SET replies_due_at = now() - interval '1 hour',
+                                         addresses_due_at = now() - interval '1 hour'";
+    let mut database = gateway.database().await;
+    sqlx::query(make_due).execute(&mut database).await.unwrap();
+    let (pool, later) = (&mut database, now + TimeDelta::hours(1));
+    let looks = due::claim_reply_looks(pool, later, later, 10)
         .await
         .unwrap();
-    assert_eq!(soon, 0);
+    assert!(looks.is_empty(), "{looks:?}");
+    let looks = addresses::claim_due(pool, later, later, 10).await.unwrap();
+    assert!(looks.is_empty(), "{looks:?}");
+    let put_back = "UPDATE mailboxes SET replies_due_at = NULL, addresses_due_at = $1";
+    sqlx::query(put_back)
+        .bind(shifted[2])
+        .execute(&mut database)
+        .await
+        .unwrap();
     restore(&gateway).await;
     assert_eq!(dues(&gateway).await, before);
     gateway.stop().await;
 }
 
+/// Its rows as a subscriber and as apps.
+async fn rows(gateway: &Gateway) -> i64 {
+    let counted = "SELECT (SELECT count(*) FROM subscribers WHERE id = $1)
+                          + (SELECT count(*) FROM apps WHERE subscriber_id = $1)";
+    sqlx::query_scalar(counted)
+        .bind(gateway.subscriber.0)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_removed_after_a_week_and_not_before() {
     let gateway = Gateway::start().await;
-    let there = async |gateway: &Gateway| {
-        let counted = "SELECT (SELECT count(*) FROM subscribers WHERE id = $1)
-                              + (SELECT count(*) FROM apps WHERE subscriber_id = $1)";
-        sqlx::query_scalar::<_, i64>(counted)
-            .bind(gateway.subscriber.0)
-            .fetch_one(&mut gateway.database().await)
-            .await
-            .unwrap()
+    let accounts = &gateway.daemon.accounts;
+    let mailboxes = &gateway.daemon.mailboxes;
+    let stop = CancellationToken::new();
+    let deleted = accounts.delete_restorably(gateway.subscriber, OPERATOR);
+    let Deleted::Until(until) = deleted.await.unwrap() else {
+        panic!("it is deleted");
     };
-    delete(&gateway).await;
+    let length = until - gateway.clock.now();
+    assert!(
+        length > TimeDelta::days(7) - TimeDelta::minutes(1),
+        "{length}"
+    );
     gateway
         .clock
         .advance(TimeDelta::days(7) - TimeDelta::minutes(2));
-    let mailboxes = &gateway.daemon.mailboxes;
-    let stop = tokio_util::sync::CancellationToken::new();
     mailboxes.delete_due_subscribers(&stop).await.unwrap();
-    assert_eq!(there(&gateway).await, 2);
-    // Its time comes, and it is restored before anybody has removed it, or while somebody does.
-    restore(&gateway).await;
+    assert_eq!(rows(&gateway).await, 2);
     gateway.clock.advance(TimeDelta::minutes(3));
     mailboxes.delete_due_subscribers(&stop).await.unwrap();
-    assert_eq!(there(&gateway).await, 2);
-    gateway.send_to("bob@example.com").await;
-    assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
-
-    delete(&gateway).await;
-    gateway
-        .clock
-        .advance(TimeDelta::days(7) + TimeDelta::minutes(1));
-    gateway
-        .eventually("the removal", async |gateway| there(gateway).await == 0)
-        .await;
+    assert_eq!(rows(&gateway).await, 0);
     gateway
         .eventually("the revoked grant", async |gateway| grants(gateway) == 0)
         .await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_under_way_is_waited_for_and_nothing_is_removed() {
+    let gateway = Gateway::start().await;
+    let due = "UPDATE subscribers SET deletion_due_at = now() - interval '1 minute'";
+    // A second one, which is removed whatever becomes of the first.
+    let (other, _) = create_app(&gateway.daemon, "Another").await;
+    let mut connection = gateway.database().await;
+    let mut restoring = connection.begin().await.unwrap();
+    restoring.execute(due).await.unwrap();
+    restoring.commit().await.unwrap();
+    let mut restoring = connection.begin().await.unwrap();
+    sqlx::query("UPDATE subscribers SET deletion_due_at = NULL WHERE id = $1")
+        .bind(gateway.subscriber.0)
+        .execute(&mut *restoring)
+        .await
+        .unwrap();
+    let mailboxes = gateway.daemon.mailboxes.clone();
+    let removal = tokio::spawn(async move {
+        let stop = CancellationToken::new();
+        mailboxes.delete_due_subscribers(&stop).await
+    });
+    patience::until("the removal waits for the restore", async || {
+        sqlx::query_scalar::<_, bool>(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity
+                            WHERE datname = current_database() AND wait_event_type = 'Lock'
+                                  AND query LIKE '%FROM subscribers WHERE id = $1 FOR UPDATE%')",
+        )
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+    })
+    .await;
+    restoring.commit().await.unwrap();
+    removal.await.unwrap().unwrap();
+    assert_eq!(rows(&gateway).await, 2);
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM subscribers WHERE id = $1")
+        .bind(other.0)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+    assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_can_t_be_removed_holds_up_no_other() {
+    let gateway = Gateway::start().await;
+    let (other, _) = create_app(&gateway.daemon, "Another").await;
+    let mut database = gateway.database().await;
+    for statement in [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN IF OLD.label = 'Demo' THEN RAISE 'no'; END IF; RETURN OLD; END $$",
+        "CREATE TRIGGER refuse BEFORE DELETE ON subscribers FOR EACH ROW EXECUTE FUNCTION refuse()",
+        "UPDATE subscribers SET deletion_due_at = now() - interval '1 minute'",
+    ] {
+        database.execute(statement).await.unwrap();
+    }
+    let stop = CancellationToken::new();
+    let mailboxes = &gateway.daemon.mailboxes;
+    mailboxes.delete_due_subscribers(&stop).await.unwrap();
+    let left: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT id FROM subscribers")
+        .fetch_all(&mut database)
+        .await
+        .unwrap();
+    assert_eq!(left, [gateway.subscriber.0], "not {other}");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_let_in_before_changes_nothing_after_the_deletion() {
+    let gateway = Gateway::start().await;
+    let owner = Caller::owner(&gateway).await;
+    let body = json!({ "name": "Account", "scopes": ["me:read"] });
+    let created = owner.post("/me/api-secrets", &body).await.success(201);
+    let _visitor = Visitor::signed_in(&gateway).await;
+    let mut database = gateway.database().await;
+    let session = sqlx::query_scalar("SELECT id FROM portal_sessions");
+    let session: uuid::Uuid = session.fetch_one(&mut database).await.unwrap();
+    let mark = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
+    let change = SubscriberChange {
+        label: Some("Renamed".to_owned()),
+        email: None,
+    };
+    let since = sqlx::query_scalar("SELECT credentials_since FROM subscribers");
+    let since: Option<DateTime<Utc>> = since.fetch_one(&mut database).await.unwrap();
+    let shown = [
+        Credential::ApiSecret { since },
+        Credential::AdditionalSecret(text(&created, "id").parse().unwrap()),
+        Credential::PortalSession(PortalSessionId(session)),
+        Credential::Link,
+    ];
+    for is_deleted in [false, true] {
+        if is_deleted {
+            database.execute(mark).await.unwrap();
+        }
+        for credential in shown {
+            let author = Author::subscriber([192, 0, 2, 1].into(), gateway.subscriber, credential);
+            let accounts = &gateway.daemon.accounts;
+            let changed = accounts.change_subscriber(gateway.subscriber, &change, author);
+            let changed = changed.await;
+            assert_eq!(changed.is_err(), is_deleted, "{credential:?}: {changed:?}");
+        }
+    }
     gateway.stop().await;
 }

@@ -162,6 +162,13 @@ impl Subscription {
         !matches!(self.status.as_str(), "canceled" | "incomplete_expired")
     }
 
+    /// Whether it is to end by a cancellation: with its period, or at a date, as the customer portal has it for some
+    /// subscriptions.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.cancel_at_period_end || self.cancel_at.is_some()
+    }
+
     /// Whether it bills mailboxes: it has our price, or our metadata. The operator may sell the same customer other
     /// things.
     #[must_use]
@@ -362,6 +369,24 @@ mod tests {
     use chrono::Datelike as _;
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn a_cancellation_has_a_period_or_a_date() {
+        for (at_period_end, cancel_at, is_canceled) in [
+            (false, None, false),
+            (true, Some(1_700_000_000), true),
+            (true, None, true),
+            // As the customer portal does it for some.
+            (false, Some(1_700_000_000), true),
+        ] {
+            let subscription: Subscription = serde_json::from_value(json!({
+                "id": "sub_1", "status": "active", "customer": "cus_1", "created": 5,
+                "cancel_at_period_end": at_period_end, "cancel_at": cancel_at, "items": { "data": [] },
+            }))
+            .unwrap();
+            assert_eq!(subscription.is_canceled(), is_canceled, "{subscription:?}");
+        }
+    }
 
     #[test]
     fn both_versions_of_a_subscription_are_read() {

@@ -71,7 +71,8 @@ pub struct AddressLook {
     pub asked_at: DateTime<Utc>,
 }
 
-/// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`; subscribers take turns.
+/// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`; subscribers take turns. None of a deleted
+/// subscriber.
 pub async fn claim_due(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -90,7 +91,10 @@ pub async fn claim_due(
          ), turns AS MATERIALIZED (
              SELECT due.id, due_at,
                     row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
-             FROM due JOIN apps ON apps.id = due.app_id
+             FROM due
+                  JOIN apps ON apps.id = due.app_id
+                  JOIN subscribers ON subscribers.id = subscriber_id
+             WHERE deletion_due_at IS NULL
          )
          UPDATE mailboxes SET addresses_due_at = $2, addresses_asked_at = $1
          WHERE id IN (

@@ -59,7 +59,8 @@ pub async fn note_sent(
     Ok(locked.into_iter().map(CredentialId).collect())
 }
 
-/// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`; subscribers take turns.
+/// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`; subscribers take turns. None of a
+/// deleted subscriber.
 pub async fn claim_reply_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -78,7 +79,10 @@ pub async fn claim_reply_looks(
          ), turns AS MATERIALIZED (
              SELECT due.id, due_at,
                     row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
-             FROM due JOIN apps ON apps.id = due.app_id
+             FROM due
+                  JOIN apps ON apps.id = due.app_id
+                  JOIN subscribers ON subscribers.id = subscriber_id
+             WHERE deletion_due_at IS NULL
          )
          UPDATE mailboxes SET replies_due_at = $2
          WHERE id IN (
@@ -242,8 +246,8 @@ pub async fn claim_idle_refreshes(
     rows.into_iter().map(Mailbox::try_from).collect()
 }
 
-/// Puts off whatever is due at a subscriber's mailboxes by so many hours, or with a negative number brings it forward again.
-/// What is under way loses its claim.
+/// Puts off whatever is due at a subscriber's mailboxes by so many hours, or with a negative number brings it forward
+/// again, so that those of deleted subscribers aren't in the way of others.
 pub async fn put_off(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -36,15 +36,18 @@ pub async fn mark(
     Ok(())
 }
 
-/// Up to `limit` deleted subscribers whose time had come by `past`.
+/// Up to `limit` deleted subscribers whose time had come by `past`, by their ids, from the one `after` this one on.
 pub async fn due(
     connection: &mut PgConnection,
     past: Past,
+    after: Option<SubscriberId>,
     limit: i64,
 ) -> Result<Vec<SubscriberId>, sqlx::Error> {
     let due = sqlx::query_scalar!(
-        "SELECT id FROM subscribers WHERE deletion_due_at <= $1 ORDER BY deletion_due_at LIMIT $2",
+        "SELECT id FROM subscribers
+         WHERE deletion_due_at <= $1 AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3",
         past.moment(),
+        after.map(|id| id.0),
         limit,
     )
     .fetch_all(connection)

@@ -8,6 +8,7 @@ use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::patience;
 
 const SUSPEND: &str = "UPDATE subscribers SET suspended_at = now(), suspension_reason = 'Spam'";
+const DELETE: &str = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
 const OTHER: &str = "other@sandbox.example";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,13 +49,12 @@ async fn links_of_a_deleted_account_lead_nowhere_until_it_is_restored() {
     let callback = until_callback(&gateway, &gateway.app, &parameters).await;
     let token = session(&gateway, &gateway.app, json!({ "plugin": "plugin_b" })).await;
     let personal = link(&gateway, &gateway.app, &[("session", &token)]);
-    let delete = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
-    execute(&gateway, delete).await;
+    execute(&gateway, DELETE).await;
     let page = Visit::to(personal.clone()).await;
     page.is_failure(404, "link_not_found");
     let page = Visit::press(personal.clone()).await;
     page.is_failure(404, "link_not_found");
-    complete(callback).await.is_failure(400, "link_expired");
+    complete(callback).await.is_failure(410, "link_expired");
     assert_eq!(active(&gateway, &gateway.app).await, [MAILBOX]);
     execute(&gateway, "UPDATE subscribers SET deletion_due_at = NULL").await;
     assert_eq!(Visit::to(personal).await.status, 200);
@@ -62,14 +62,19 @@ async fn links_of_a_deleted_account_lead_nowhere_until_it_is_restored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suspension_under_way_is_waited_for() {
+async fn a_suspension_or_deletion_under_way_is_waited_for() {
+    waits_for(SUSPEND).await;
+    waits_for(DELETE).await;
+}
+
+async fn waits_for(change: &'static str) {
     let gateway = Gateway::start().await;
     let parameters = [("plugin", "plugin_b"), ("login_hint", OTHER)];
     let callback = until_callback(&gateway, &gateway.app, &parameters).await;
     // As `suspend` does it: the row first.
     let mut connection = gateway.database().await;
     let mut suspending = connection.begin().await.unwrap();
-    for statement in ["SELECT FROM subscribers FOR UPDATE", SUSPEND] {
+    for statement in ["SELECT FROM subscribers FOR UPDATE", change] {
         suspending.execute(statement).await.unwrap();
     }
     let came_back = tokio::spawn(complete(callback));

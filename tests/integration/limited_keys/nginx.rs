@@ -1,44 +1,27 @@
 //! A real nginx with the lines of docs/certificates.md, in front of a gateway that trusts it.
 
-use std::fs;
-use std::process::Command;
-
 use super::*;
 use crate::command_line::process::certificates;
 use crate::documents::{Use, the_block};
 use crate::operator::troubles::check;
-use crate::peers::process::{Household, find};
+use crate::peers::nginx::Nginx;
 use crate::support::ports;
 
 const HEADER: &str = "proxy_set_header X-Forwarded-For $remote_addr;";
 
-/// Ends when it is dropped.
-struct Nginx {
-    _household: Household,
+/// In front of a gateway, until it is dropped.
+struct Proxied {
+    _nginx: Nginx,
     base_url: String,
 }
 
-impl Nginx {
-    /// In front of the gateway, with these lines.
+impl Proxied {
+    /// With these lines.
     async fn start(gateway: &Gateway, lines: &str) -> Self {
-        let program = find("nginx").expect("nginx isn't installed: run tests/peers/install");
-        let household = Household::new();
         let [port] = ports::reserve();
         let lines = lines.replace("127.0.0.1:8080", &gateway.daemon.http_address.to_string());
-        let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|name| format!("{name}_temp_path {name};\n"))
-            .concat();
-        let text = format!(
-            "daemon off;\nuser root;\nworker_processes 1;\npid nginx.pid;\nerror_log stderr;\nevents {{}}\n\
-             http {{\naccess_log off;\n{folders}server {{\nlisten 127.0.0.1:{port};\n{lines}\n}}\n}}\n"
-        );
-        fs::write(household.folder().join("nginx.conf"), text).unwrap();
-        let mut command = Command::new(program);
-        command.arg("-p").arg(household.folder());
-        household.add("nginx", command.args(["-c", "nginx.conf"]));
-        household.wait_for_ports("nginx", &[port]).await;
         Self {
-            _household: household,
+            _nginx: Nginx::start(port, &lines).await,
             base_url: format!("http://127.0.0.1:{port}"),
         }
     }
@@ -79,7 +62,7 @@ async fn a_client_behind_it_claims_no_address() {
     let created = create(&gateway, &fields).await;
     let key = text(&created, "send_key");
     let lines = the_block(Use::Nginx, "location / {");
-    let nginx = Nginx::start(&gateway, &lines).await;
+    let nginx = Proxied::start(&gateway, &lines).await;
     for claimed in [&b"192.0.2.7"[..], b"", b"\xff", b"192.0.2.7, unknown"] {
         let answer = nginx.send(&gateway, claimed, key).await;
         assert_eq!(answer.problem(), (401, "invalid_send_key"), "{claimed:?}");
@@ -90,18 +73,18 @@ async fn a_client_behind_it_claims_no_address() {
 
     // Without its line nginx passes on what clients write.
     assert!(lines.contains(HEADER));
-    let open = Nginx::start(&gateway, &lines.replace(HEADER, "")).await;
+    let open = Proxied::start(&gateway, &lines.replace(HEADER, "")).await;
     open.send(&gateway, b"192.0.2.7", key).await.success(200);
     let (is_ok, detail) = open.checked(&gateway).await;
     assert!(!is_ok && detail.contains("is believed"), "{detail}");
 
-    let nobody = Nginx::start(&gateway, &lines.replace("$remote_addr", "\"\"")).await;
+    let nobody = Proxied::start(&gateway, &lines.replace("$remote_addr", "\"\"")).await;
     let (is_ok, detail) = nobody.checked(&gateway).await;
     assert!(!is_ok && detail.contains("doesn't report"), "{detail}");
 
     // A gateway that doesn't trust it, and nothing that says who answers there to who has other keys.
     let strict = Gateway::start().await;
-    let untrusted = Nginx::start(&strict, &lines).await;
+    let untrusted = Proxied::start(&strict, &lines).await;
     let (is_ok, detail) = untrusted.checked(&strict).await;
     assert!(!is_ok && detail.contains("doesn't name"), "{detail}");
     let answer = gateway.http.get(format!("{}/healthz", open.base_url));

@@ -106,7 +106,7 @@ async fn nothing_is_deleted_that_is_not_confirmed_by_its_label() {
     ] {
         let arguments = [&["delete", &id], further].concat();
         let refused = subscriber(url, &arguments).await;
-        let words = "would be deleted, and removed after 7 days, with 1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: Demo";
+        let words = "would be deleted, and removed after 7 days unless it is restored, with 1 app, 1 mailbox and 1 waiting message. If you mean it, add --yes, and after --label exactly its label, quoted for your shell. Its owner has chosen it: Demo";
         refused.fails(1, &[words]);
     }
     assert_eq!(Caller::owner(&gateway).await.get("/me").await.status, 200);
