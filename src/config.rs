@@ -241,25 +241,39 @@ fn read_layers<T>(
     let mut problems = Vec::new();
     let mut settings = parse("config/default.toml", DEFAULTS, &mut problems);
     layers::lay(&mut settings, preset, "preset", &mut problems);
+    // What a file would have said isn't missing if the file can't be read.
+    let mut is_read = true;
     if let Some(file) = file {
         let name = file.display().to_string();
         match std::fs::read_to_string(file) {
             Ok(text) => {
+                let before = problems.len();
                 let layer = parse(&name, &text, &mut problems);
+                is_read = problems.len() == before;
                 layers::lay(&mut settings, layer, &name, &mut problems);
             }
-            Err(error) => problems.push(Problem::new(
-                "--config",
-                format!("{name} can't be read: {error}"),
-            )),
+            Err(error) => {
+                is_read = false;
+                problems.push(Problem::new(
+                    "--config",
+                    format!("{name} can't be read: {error}"),
+                ));
+            }
         }
     }
     let environment = environment.map(|(name, text)| (name.into(), text.into()));
     layers::lay_environment(&mut settings, environment, &mut problems);
     let mut reader = Reader::new(&settings);
     let logs_json = reader.text("log.format") == "json";
+    let has_database = !reader.text("database.url").is_empty();
     let settings = read(&mut reader);
-    problems.extend(reader.into_problems());
+    if is_read {
+        problems.extend(reader.into_problems());
+    }
+    if file.is_none() && !has_database && !problems.is_empty() {
+        let text = "no file of settings was given, and MAILGATE_CONFIG isn't set";
+        problems.push(Problem::new("--config", text.to_owned()));
+    }
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),
         _ => Err(ConfigError {

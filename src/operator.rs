@@ -84,6 +84,16 @@ pub enum OperatorError {
         /// Whether it couldn't be restored.
         now: bool,
     },
+    /// A subscriber that is deleted already.
+    #[error(
+        "{id} is deleted already; until {until} it can be restored: mailgate subscriber restore {id}. With --now, --yes and --label it is removed at once"
+    )]
+    Deleted {
+        /// Whose.
+        id: SubscriberId,
+        /// Until when it can be restored.
+        until: String,
+    },
     /// There is no subscriber with this id.
     #[error("there is no subscriber {0}; mailgate subscriber list shows them all")]
     NotFound(SubscriberId),

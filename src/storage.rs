@@ -59,6 +59,7 @@ pub mod suppressions;
 pub mod tables;
 pub mod transaction;
 pub mod used_links;
+pub mod wal_archive;
 pub mod webhook_configs;
 pub mod webhook_counters;
 pub mod webhook_deliveries;

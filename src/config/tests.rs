@@ -266,6 +266,12 @@ fn a_file_is_held_against_the_defaults() {
     let broken = load_with(&needed(), Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
     assert!(broken[0].contains("isn't valid TOML: line 2"), "{broken:?}");
     assert!(!broken[0].contains("secret"), "{broken:?}");
+    // Nothing is missing that the file may have.
+    let broken = load_with(&[], Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
+    assert_eq!(broken.len(), 1, "{broken:?}");
+    let none = load_with(&[], None).unwrap_err().join("\n");
+    assert!(none.contains("database.url: is required"), "{none}");
+    assert!(none.contains("MAILGATE_CONFIG isn't set"), "{none}");
 }
 
 #[test]

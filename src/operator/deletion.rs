@@ -29,6 +29,12 @@ pub(super) fn confirm(
     if yes && label == Some(known) {
         return Ok(());
     }
+    if let (Some(due_at), false) = (account.subscriber.deletion_due_at, now) {
+        return Err(OperatorError::Deleted {
+            id,
+            until: iso8601(due_at),
+        });
+    }
     Err(OperatorError::Unconfirmed {
         id,
         label: known.clone(),

@@ -8,7 +8,7 @@ use crate::storage::spool::usage::{self, Most};
 use crate::storage::subscribers::billing;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
-    webhook_queue,
+    wal_archive, webhook_queue,
 };
 
 /// What is waiting in the database.
@@ -64,6 +64,12 @@ impl Queues {
         connection.rollback().await?;
         Ok(queues)
     }
+}
+
+/// For how many seconds the next archived segment of the write-ahead log has been due; `None` where none is.
+pub async fn wal_archive_overdue(pool: &PgPool) -> Result<Option<f64>, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    wal_archive::overdue_seconds(&mut connection).await
 }
 
 /// Counts the mailboxes of each provider.

@@ -142,6 +142,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
     ("mailgate_database_up", Kind::Gauge, "1 if the last probe was answered", &[]),
     ("mailgate_clock_offset_seconds", Kind::Gauge, "How far this machine's clock is ahead of the database's; negative if behind", &[]),
+    ("mailgate_database_wal_archive_overdue_seconds", Kind::Gauge, "For how long Postgres should have archived its write-ahead log; NaN where it archives none, or only full segments", &[]),
     ("mailgate_deletions_held", Kind::Gauge, "1 while nothing is deleted by its age, since the database's clock has moved on by more than a week after a gateway last ran", &[]),
     ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file, or the one from the ACME server for a setting's name, expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
     ("mailgate_certificate_refused", Kind::Gauge, "1 while tls.certificate and tls.key hold what can't be used, such as a certificate for another name, and the former pair is shown", &[]),

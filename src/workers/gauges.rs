@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::reports::queues::{Queues, count_mailboxes};
+use crate::reports::queues::{Queues, count_mailboxes, wal_archive_overdue};
 use crate::sending::quota::Quota;
 use crate::storage::outage::trouble;
 use crate::storage::queue_length::QueueLength;
@@ -64,6 +64,7 @@ pub async fn run(
                 show(&queues, clock.now());
                 if round == 0 {
                     mailboxes(&pool).await;
+                    wal_archive(&pool).await;
                 }
                 round = (round + 1) % MAILBOXES_EVERY;
             }
@@ -97,6 +98,16 @@ async fn mailboxes(pool: &PgPool) {
         gauge!("mailgate_mailboxes", "plugin" => plugin, "state" => "active").set(of.active);
         gauge!("mailgate_mailboxes", "plugin" => plugin, "state" => "disconnected")
             .set(of.disconnected);
+    }
+}
+
+async fn wal_archive(pool: &PgPool) {
+    match bounded(wal_archive_overdue(pool)).await {
+        Ok(overdue) => {
+            gauge!("mailgate_database_wal_archive_overdue_seconds")
+                .set(overdue.unwrap_or(f64::NAN));
+        }
+        Err(error) => trouble!(warn, error, "the archive of the WAL can't be looked at"),
     }
 }
 

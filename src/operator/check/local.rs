@@ -5,12 +5,13 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rustls::pki_types::CertificateDer;
+use secrecy::ExposeSecret as _;
 use sqlx::PgPool;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{Checked, LIMIT};
-use crate::config::{AcmeSettings, CertificateSource, Settings};
+use crate::config::{AcmeSettings, CertificateSource, ProviderKind, Settings};
 use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
 use crate::storage::pool::PoolError;
@@ -226,24 +227,34 @@ fn files(settings: &Settings, certificate: &Path, key: &Path, now: DateTime<Utc>
     check.with(outcome)
 }
 
-/// The client secrets whose dates are in the settings.
+/// The client secrets that are missing, or whose dates are in the settings.
 pub(super) fn client_secrets(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
     let plugins = settings.plugins.iter();
-    let dated = plugins.filter_map(|plugin| Some((plugin.plugin, plugin.client_secret_expires?)));
-    dated
-        .map(|(plugin, ends)| {
-            let date = ends.date_naive();
-            let outcome = if ends <= now {
-                Err(format!("expired on {date}, by its date"))
-            } else if ends <= now + SECRET_NEAR {
-                Err(format!("expires on {date}"))
-            } else {
-                Ok(format!("valid until {date}, by its date"))
-            };
-            let setting = format!("plugins.{plugin}.client_secret_expires");
-            Checked::new(format!("{plugin}_secret"), setting).with(outcome)
+    let missing = plugins.clone().filter_map(|plugin| {
+        // Both demand it of clients that are servers; others' may be public ones.
+        let needs = plugin.kind != ProviderKind::Generic;
+        let is_missing = needs && plugin.client_secret.expose_secret().is_empty();
+        let name = plugin.plugin;
+        is_missing.then(|| {
+            let setting = format!("plugins.{name}.client_secret");
+            let text = "isn't set, or its file is empty: no mailbox can be connected without it";
+            Checked::new(format!("{name}_secret"), setting).with(Err(text.to_owned()))
         })
-        .collect()
+    });
+    let dated = plugins.filter_map(|plugin| Some((plugin.plugin, plugin.client_secret_expires?)));
+    let dated = dated.map(|(plugin, ends)| {
+        let date = ends.date_naive();
+        let outcome = if ends <= now {
+            Err(format!("expired on {date}, by its date"))
+        } else if ends <= now + SECRET_NEAR {
+            Err(format!("expires on {date}"))
+        } else {
+            Ok(format!("valid until {date}, by its date"))
+        };
+        let setting = format!("plugins.{plugin}.client_secret_expires");
+        Checked::new(format!("{plugin}_secret"), setting).with(outcome)
+    });
+    missing.chain(dated).collect()
 }
 
 /// How many files this process may open: `serve` may open as many if it is started in the same way.

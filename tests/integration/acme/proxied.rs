@@ -11,6 +11,7 @@ use crate::peers::nginx::Nginx;
 use crate::peers::pebble::Pebble;
 use crate::peers::process::{Household, find};
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 use crate::support::ports;
 
 const HAPROXY: &str = include_str!("../../../config/haproxy/haproxy.cfg");
@@ -67,13 +68,28 @@ async fn haproxy_passes_them_on_and_sends_all_others_to_https() {
     let program = find("haproxy").expect("haproxy isn't installed: run tests/peers/install");
     let mut command = Command::new(program);
     household.add("haproxy", command.arg("-db").arg("-f").arg(&path));
-    household
-        .wait_for_ports("haproxy", &[pebble.http_port])
-        .await;
-    shows_another(gateway.tls_address(), &pebble.root_file, None).await;
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     let client = client.build().unwrap();
-    let page = client.get(format!("http://127.0.0.1:{}/portal", pebble.http_port));
-    assert_eq!(page.send().await.unwrap().status(), 302);
+    let status = async |path: &str| {
+        let url = format!("http://127.0.0.1:{}{path}", pebble.http_port);
+        client
+            .get(url)
+            .send()
+            .await
+            .ok()
+            .map(|it| it.status().as_u16())
+    };
+    // Until it has seen that the gateway is ready, it answers itself.
+    patience::until("gateway's own answer", async || {
+        status("/.well-known/acme-challenge/x").await == Some(404)
+    })
+    .await;
+    assert_eq!(status("/portal").await, Some(302));
+    // The first order found nothing at this port.
+    sqlx::query("UPDATE certificates SET due_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    shows_another(gateway.tls_address(), &pebble.root_file, None).await;
     gateway.stop().await;
 }

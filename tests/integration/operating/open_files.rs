@@ -71,10 +71,12 @@ async fn check_says_so_too_and_what_it_knows_of_client_secrets() {
             .date_naive()
             .to_string()
     };
-    for (hard, days, files_ok, secret_ok) in [
-        (NEEDED - 1, 30, false, true),
-        (NEEDED, 5, true, false),
-        (NEEDED, -2, true, false),
+    for (hard, days, secret, files_ok, secret_ok) in [
+        (NEEDED - 1, 30, "hunter2", false, true),
+        (NEEDED, 5, "hunter2", true, false),
+        (NEEDED, -2, "hunter2", true, false),
+        // None, as from an empty file.
+        (NEEDED, 30, "", true, false),
     ] {
         let check = small(Invocation::new(["check", "--json"]))
             .set("DATABASE__URL", &url)
@@ -82,6 +84,7 @@ async fn check_says_so_too_and_what_it_knows_of_client_secrets() {
             .set("TLS__CERTIFICATE", &files.certificate)
             .set("TLS__KEY", &files.key)
             .set("PLUGINS__PLUGIN_B__CLIENT_ID", "x")
+            .set("PLUGINS__PLUGIN_B__CLIENT_SECRET", secret)
             .set("PLUGINS__PLUGIN_B__TOKEN_URL", "http://127.0.0.1:1/token")
             .set("PLUGINS__PLUGIN_B__SMTP_HOST", "127.0.0.1")
             .set("PLUGINS__PLUGIN_B__SMTP_PORT", "1")

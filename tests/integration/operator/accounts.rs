@@ -156,6 +156,8 @@ async fn a_deleted_account_is_shown_as_such_until_it_is_restored_or_removed() {
     let words = subscriber(url, &["show", &id]).await.stdout;
     let said = format!("deleted; it can be restored until {until}");
     assert!(words.contains(&said), "{words}");
+    let again = subscriber(url, &["delete", &id]).await;
+    again.fails(1, &["is deleted already; until", until]);
     assert_eq!(answered(url, &["restore", &id]).await["changed"], true);
     let shown = answered(url, &["show", &id]).await;
     assert_eq!(shown["status"], "active");
