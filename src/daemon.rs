@@ -45,6 +45,7 @@ use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::storage::pool::{self, PoolError};
 use crate::storage::tables;
 use crate::telemetry;
+use crate::telemetry::top_subscribers::TopSubscribers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError, Retention};
 use mailgate_server::ListenError;
@@ -448,6 +449,7 @@ fn serve_metrics(
     let Some((listener, handle)) = collected else {
         return;
     };
+    let top = TopSubscribers::default();
     shutdown.spawn_vital(
         "the metrics",
         workers::measure(
@@ -456,9 +458,10 @@ fn serve_metrics(
             billing.is_configured(),
             quota,
             handle.clone(),
+            top.clone(),
             shutdown.soft.clone(),
         ),
     );
-    let router = telemetry::metrics_router(handle);
+    let router = telemetry::metrics_router(handle, top);
     http::serve(listener, router, limits, shutdown);
 }

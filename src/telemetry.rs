@@ -7,6 +7,7 @@ pub mod metrics;
 pub mod open_files;
 pub mod process;
 pub mod throttle;
+pub mod top_subscribers;
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -21,6 +22,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use self::addresses::Hashing;
 use self::lines::SingleLines;
+use self::top_subscribers::TopSubscribers;
 use crate::config::{LogAddresses, LogFormat, LogSettings};
 use mailgate_types::seal::{AddressHash, SealKeys};
 
@@ -83,7 +85,7 @@ pub fn start_logging_by(settings: &LogSettings, seal_keys: &SealKeys) {
 }
 
 /// `GET /metrics` in Prometheus's text format.
-pub fn metrics_router(handle: PrometheusHandle) -> Router {
-    let render = move || std::future::ready(handle.render() + &process::render());
+pub fn metrics_router(handle: PrometheusHandle, top: TopSubscribers) -> Router {
+    let render = move || std::future::ready(handle.render() + &top.render() + &process::render());
     Router::new().route("/metrics", get(render))
 }

@@ -1,6 +1,7 @@
 //! The queues and the mailboxes in the database, for the metrics.
 
-use sqlx::PgPool;
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::{PgConnection, PgPool};
 
 use crate::storage::mailboxes::count::{self, MailboxNumbers};
 use crate::storage::queue_length::QueueLength;
@@ -10,14 +11,15 @@ use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
     wal_archive, webhook_queue,
 };
+use crate::telemetry::top_subscribers::{Largest, MOST};
 
 /// What is waiting in the database.
 #[derive(Debug)]
 pub struct Queues {
     /// The spool.
     pub spool: spool::backlog::Backlog,
-    /// How much of what it may have waiting the fullest subscriber has.
-    pub fullest: f64,
+    /// The subscribers with most.
+    pub largest: Largest,
     /// The webhook queue.
     pub webhooks: webhook_queue::backlog::Backlog,
     /// Notices to subscribers.
@@ -41,12 +43,17 @@ pub struct BillingQueues {
 
 impl Queues {
     /// Measures all of them in one transaction.
-    pub async fn measure(pool: &PgPool, is_billed: bool, most: &Most) -> Result<Self, sqlx::Error> {
+    pub async fn measure(
+        pool: &PgPool,
+        is_billed: bool,
+        most: &Most,
+        now: DateTime<Utc>,
+    ) -> Result<Self, sqlx::Error> {
         let mut connection = transaction::begin(pool).await?;
         pool::force_index_scans(&mut connection).await?;
         let queues = Self {
             spool: spool::backlog::measure(&mut connection).await?,
-            fullest: usage::fullest(&mut connection, most).await?,
+            largest: largest(&mut connection, most, now).await?,
             webhooks: webhook_queue::backlog::measure(&mut connection).await?,
             notices: billing_notices::waiting(&mut connection).await?,
             billing: if is_billed {
@@ -70,6 +77,22 @@ impl Queues {
 pub async fn wal_archive_overdue(pool: &PgPool) -> Result<Option<f64>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
     wal_archive::overdue_seconds(&mut connection).await
+}
+
+/// The subscribers with most of what waits now, and was sent or has failed in the current hour and the one before.
+async fn largest(
+    connection: &mut PgConnection,
+    most: &Most,
+    now: DateTime<Utc>,
+) -> Result<Largest, sqlx::Error> {
+    let stored = usage::largest(connection, most, MOST).await?;
+    let counted = email_counters::largest(connection, now - TimeDelta::hours(2), MOST).await?;
+    Ok(Largest {
+        sent: counted.sent,
+        failed: counted.failed,
+        waiting: stored.messages,
+        waiting_share: stored.shares,
+    })
 }
 
 /// Counts the mailboxes of each provider.

@@ -3,10 +3,12 @@
 //! up, and are read with the rest meanwhile.
 
 mod fold;
+mod largest;
 mod months;
 mod read;
 
 pub use fold::{fold, fold_bounced, lock, remove, remove_old, try_lock, vacuum, withdraw_app};
+pub use largest::{Largest, largest};
 pub use months::fold_months;
 pub use read::{Run, counted, pending};
 

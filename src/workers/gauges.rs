@@ -14,6 +14,7 @@ use crate::reports::queues::{Queues, count_mailboxes, wal_archive_overdue};
 use crate::sending::quota::Quota;
 use crate::storage::outage::trouble;
 use crate::storage::queue_length::QueueLength;
+use crate::telemetry::top_subscribers::TopSubscribers;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{LogId, WebhookMessageId};
 
@@ -37,6 +38,7 @@ pub async fn run(
     is_billed: bool,
     quota: Quota,
     handle: PrometheusHandle,
+    top: TopSubscribers,
     stop: CancellationToken,
 ) {
     let mut round = 0;
@@ -52,7 +54,8 @@ pub async fn run(
             Ok(()) if Instant::now() < rests_until => None,
             Ok(()) => {
                 let began = Instant::now();
-                let queues = bounded(Queues::measure(&pool, is_billed, quota.common())).await;
+                let measured = Queues::measure(&pool, is_billed, quota.common(), clock.now());
+                let queues = bounded(measured).await;
                 rests_until = Instant::now() + began.elapsed() * SHARE;
                 Some(queues)
             }
@@ -62,6 +65,7 @@ pub async fn run(
             None => {}
             Some(Ok(queues)) => {
                 show(&queues, clock.now());
+                top.set(queues.largest);
                 if round == 0 {
                     mailboxes(&pool).await;
                     wal_archive(&pool).await;
@@ -135,7 +139,9 @@ fn show(queues: &Queues, now: DateTime<Utc>) {
     gauge!("mailgate_spool_messages", "state" => "scheduled").set(spool.scheduled);
     gauge!("mailgate_spool_oldest_seconds").set(since(spool.oldest.and_then(LogId::moment)));
     gauge!("mailgate_spool_overdue_seconds").set(since(spool.due_longest));
-    gauge!("mailgate_waiting_fullest_ratio").set(queues.fullest);
+    let fullest = queues.largest.waiting_share.first();
+    let fullest = fullest.map_or(0.0, |(_, share)| *share);
+    gauge!("mailgate_waiting_fullest_ratio").set(fullest);
     let webhooks = &queues.webhooks;
     gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
     gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);

@@ -7,6 +7,7 @@ mod logged;
 mod observed;
 mod observed_mailboxes;
 mod observed_requests;
+mod observed_subscribers;
 mod observed_work;
 mod open_files;
 mod proxy_protocol;

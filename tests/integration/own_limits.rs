@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use mailgate::mailboxes::ConnectError;
 use mailgate::reports::queues::Queues;
 use mailgate::storage::spool::usage::{self, Most};
@@ -168,8 +169,8 @@ async fn fullest(gateway: &Gateway) -> f64 {
         bytes: 1 << 31,
         least_bytes: 26_214_400,
     };
-    let queues = Queues::measure(&gateway.daemon.pool, false, &most).await;
-    queues.unwrap().fullest
+    let queues = Queues::measure(&gateway.daemon.pool, false, &most, Utc::now()).await;
+    queues.unwrap().largest.waiting_share[0].1
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 
 use sqlx::PgConnection;
 
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::{AppId, SubscriberId};
 
 /// What is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,26 +84,50 @@ pub struct Most {
     pub least_bytes: i64,
 }
 
-/// The largest fraction of what it may have that any subscriber has stored, by messages or by bytes, whichever is higher,
-/// as far as folded: 1 when it is full.
-pub async fn fullest(connection: &mut PgConnection, most: &Most) -> Result<f64, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT coalesce(max(greatest(
-               messages::float8 / coalesce(max_waiting_messages, $1),
-               bytes::float8 / greatest(coalesce(max_waiting_bytes, $2), $3)
-           )), 0) AS "fullest!"
-           FROM (
-               SELECT subscriber_id, sum(messages) AS messages, sum(bytes) AS bytes
+/// Subscribers with what they have stored, the most first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Largest {
+    /// Those with most messages.
+    pub messages: Vec<(SubscriberId, i64)>,
+    /// Those that use most of what they may have, by messages or by bytes, whichever is the larger share: 1 when it is full.
+    pub shares: Vec<(SubscriberId, f64)>,
+}
+
+/// The `number` subscribers with most stored, as far as folded, where those without limits of their own may have `most`.
+pub async fn largest(
+    connection: &mut PgConnection,
+    most: &Most,
+    number: u8,
+) -> Result<Largest, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"WITH stored AS MATERIALIZED (
+               SELECT subscribers.id, sum(messages)::bigint AS messages,
+                      greatest(
+                          sum(messages)::float8 / coalesce(max_waiting_messages, $1),
+                          sum(bytes)::float8 / greatest(coalesce(max_waiting_bytes, $2), $3)
+                      ) AS share
                FROM spool_usage JOIN apps ON apps.id = app_id
-               GROUP BY subscriber_id
-           ) AS by_subscriber
-           JOIN subscribers ON subscribers.id = subscriber_id"#,
+                    JOIN subscribers ON subscribers.id = subscriber_id
+               GROUP BY subscribers.id
+           )
+           (SELECT id AS "id!", messages, NULL::float8 AS share FROM stored
+            WHERE messages > 0 ORDER BY messages DESC, id LIMIT $4)
+           UNION ALL
+           (SELECT id, NULL, share FROM stored
+            WHERE share > 0 ORDER BY share DESC, id LIMIT $4)"#,
         most.messages,
         most.bytes,
         most.least_bytes,
+        i64::from(number),
     )
-    .fetch_one(connection)
-    .await
+    .fetch_all(connection)
+    .await?;
+    let messages = (rows.iter()).filter_map(|row| Some((SubscriberId(row.id), row.messages?)));
+    let shares = (rows.iter()).filter_map(|row| Some((SubscriberId(row.id), row.share?)));
+    Ok(Largest {
+        messages: messages.collect(),
+        shares: shares.collect(),
+    })
 }
 
 /// Folds up to `limit` changes into the usage of their apps, except those that another process is folding; returns

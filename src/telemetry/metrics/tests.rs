@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::telemetry::top_subscribers;
 
 const PAGE: &str = include_str!("../../../docs/monitoring.md");
 
@@ -235,6 +236,11 @@ fn the_operators_page_has_the_same_table() {
         .lines()
         .filter(|line| line.starts_with("| `mailgate_"))
         .collect();
+    let top = top_subscribers::METRICS.map(|(name, help, labels)| {
+        let labels = labels.iter().map(|label| format!("`{label}`"));
+        let labels = labels.collect::<Vec<_>>().join(", ");
+        format!("| `{name}` | gauge | {labels} | {help} |")
+    });
     let described: Vec<String> = METRICS
         .iter()
         .map(|(name, kind, help, labels)| {
@@ -248,6 +254,7 @@ fn the_operators_page_has_the_same_table() {
                 labels.join(", ")
             )
         })
+        .chain(top)
         .collect();
     assert_eq!(there, described);
 }

@@ -1,6 +1,6 @@
 //! A customer with more than one living subscription is charged twice: the operator hears of it.
 
-use chrono::TimeDelta;
+use chrono::{TimeDelta, Utc};
 use mailgate::reports::queues::Queues;
 use mailgate::storage::spool::usage::Most;
 use mailgate_sandbox::payprov::SECRET_KEY;
@@ -45,7 +45,7 @@ impl Billed {
             bytes: 1,
             least_bytes: 1,
         };
-        let queues = Queues::measure(&self.gateway.daemon.pool, true, &most).await;
+        let queues = Queues::measure(&self.gateway.daemon.pool, true, &most, Utc::now()).await;
         queues.unwrap().billing.unwrap().doubly_charged
     }
 

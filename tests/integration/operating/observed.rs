@@ -30,26 +30,23 @@ fn named(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The samples of a scrape: names with labels, but for the buckets, and for those of requests, which begin with the
-/// first request of their kind.
+/// The samples of a scrape: names with labels, but for the buckets, for those of requests, which begin with the first
+/// request of their kind, and for those of subscribers, which come and go.
 fn samples(scrape: &str) -> BTreeSet<&str> {
     let lines = scrape
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.contains("le=\""))
-        .filter(|line| !line.starts_with("mailgate_http_request"));
+        .filter(|line| !line.starts_with("mailgate_http_request"))
+        .filter(|line| !line.starts_with("mailgate_top_subscriber_"));
     lines.filter_map(|line| line.split(' ').next()).collect()
 }
 
-/// The metrics of a scrape, by their samples.
+/// The metrics of a scrape, with or without samples.
 fn scraped_names(scrape: &str) -> BTreeSet<String> {
-    let samples: Vec<&str> = scrape
+    let types = scrape
         .lines()
-        .filter(|line| !line.starts_with('#'))
-        .collect();
-    // Labels hold no names.
-    let names = samples
-        .iter()
-        .filter_map(|line| line.split(['{', ' ']).next());
+        .filter_map(|line| line.strip_prefix("# TYPE "));
+    let names = types.filter_map(|line| line.split(' ').next());
     named(&names.collect::<Vec<_>>().join(" "))
 }
 
