@@ -463,8 +463,14 @@ def check_backup(stack):
             ["podman", "exec", name, "pg_dump", "--username=mailgate", "--format=custom", "mailgate"],
             stdout=out, check=True, timeout=COMMAND_SECONDS,
         )
+    with dump.open("rb") as backup:
+        subprocess.run(
+            ["podman", "exec", "--interactive", name, "pg_restore", "--file=/dev/null"],
+            stdin=backup, check=True, timeout=COMMAND_SECONDS,
+        )
     spool = spooled(stack)
-    stack.compose("down", "--volumes")
+    stack.compose("down")
+    run("podman", "volume", "rm", f"{PROJECT}_database")
     stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
     stack.await_healthy("database")
     with dump.open("rb") as backup:
@@ -473,6 +479,7 @@ def check_backup(stack):
              "--exit-on-error"],
             stdin=backup, check=True, timeout=COMMAND_SECONDS,
         )
+    stack.compose("run", "--rm", "--no-deps", "gateway", "migrate")
     # Nothing has left since the dump, but what is due by now might have.
     marked = stack.compose("run", "--rm", "--no-deps", "gateway", "queue", "verify", "--json")
     assert '"marked":' in marked, marked

@@ -50,7 +50,7 @@ pub enum Use {
 }
 
 /// What the word behind a fence says already.
-const LANGUAGES: [(&str, Use); 7] = [
+const LANGUAGES: [(&str, Use); 8] = [
     ("toml", Use::Configuration),
     ("json", Use::Answer),
     ("sql", Use::Query),
@@ -58,13 +58,17 @@ const LANGUAGES: [(&str, Use); 7] = [
     ("text", Use::Way),
     ("nginx", Use::Nginx),
     (
+        "yaml",
+        Use::Elsewhere("wants Docker's own compose, which knows `!override`"),
+    ),
+    (
         "console",
         Use::Elsewhere("what the program says of itself: tests/walk holds it against the program"),
     ),
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 34] = [
+const STARTS: [(&str, Use); 38] = [
     (
         "make ",
         Use::Elsewhere(
@@ -130,6 +134,22 @@ const STARTS: [(&str, Use); 34] = [
     (
         "docker compose ",
         Use::Elsewhere("wants containers: tests/container runs it"),
+    ),
+    (
+        "cat > /usr/local/bin/mailgate-dump",
+        Use::Elsewhere("wants containers: tests/container runs its commands"),
+    ),
+    (
+        "dump=/var/backups/mailgate/",
+        Use::Elsewhere("wants containers: tests/container runs its commands"),
+    ),
+    (
+        "cp .env ",
+        Use::Elsewhere("wants a clone that was made before, and a newer commit to pull"),
+    ),
+    (
+        "mkdir -p deploy/private/prometheus",
+        Use::Elsewhere("wants containers: the rules are in tests/integration/operating"),
     ),
 ];
 
