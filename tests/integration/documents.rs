@@ -149,7 +149,7 @@ const STARTS: [(&str, Use); 38] = [
     ),
     (
         "mkdir -p deploy/private/prometheus",
-        Use::Elsewhere("wants containers: the rules are in tests/integration/operating"),
+        Use::Elsewhere("wants a Prometheus: tests/integration/operating reads the rules"),
     ),
 ];
 
