@@ -265,14 +265,14 @@ fn read_layers<T>(
     layers::lay_environment(&mut settings, environment, &mut problems);
     let mut reader = Reader::new(&settings);
     let logs_json = reader.text("log.format") == "json";
-    let has_database = !reader.text("database.url").is_empty();
     let settings = read(&mut reader);
     if is_read {
         problems.extend(reader.into_problems());
     }
-    if file.is_none() && !has_database && !problems.is_empty() {
-        let text = "no file of settings was given, and MAILGATE_CONFIG isn't set";
-        problems.push(Problem::new("--config", text.to_owned()));
+    let mut missing = (problems.iter_mut())
+        .filter(|it| it.setting == "database.url" && it.text.starts_with("is required"));
+    if let (None, Some(problem)) = (file, missing.next()) {
+        problem.text += "; no file of settings was given, by --config or MAILGATE_CONFIG";
     }
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),

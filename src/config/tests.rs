@@ -271,7 +271,7 @@ fn a_file_is_held_against_the_defaults() {
     assert_eq!(broken.len(), 1, "{broken:?}");
     let none = load_with(&[], None).unwrap_err().join("\n");
     assert!(none.contains("database.url: is required"), "{none}");
-    assert!(none.contains("MAILGATE_CONFIG isn't set"), "{none}");
+    assert!(none.contains("by --config or MAILGATE_CONFIG"), "{none}");
 }
 
 #[test]

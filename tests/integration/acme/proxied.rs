@@ -86,6 +86,13 @@ async fn haproxy_passes_them_on_and_sends_all_others_to_https() {
     .await;
     assert_eq!(status("/portal").await, Some(302));
     // The first order found nothing at this port.
+    gateway
+        .eventually("the end of the first order", async |gateway| {
+            let failures = sqlx::query_scalar::<_, i32>("SELECT failures FROM certificates");
+            let failures = failures.fetch_optional(&mut gateway.database().await).await;
+            failures.unwrap().is_some_and(|failures| failures > 0)
+        })
+        .await;
     sqlx::query("UPDATE certificates SET due_at = now()")
         .execute(&mut gateway.database().await)
         .await

@@ -157,7 +157,7 @@ async fn a_deleted_account_is_shown_as_such_until_it_is_restored_or_removed() {
     let said = format!("deleted; it can be restored until {until}");
     assert!(words.contains(&said), "{words}");
     let again = subscriber(url, &["delete", &id]).await;
-    again.fails(1, &["is deleted already; until", until]);
+    again.fails(1, &[&format!("is deleted already; until {until}")]);
     assert_eq!(answered(url, &["restore", &id]).await["changed"], true);
     let shown = answered(url, &["show", &id]).await;
     assert_eq!(shown["status"], "active");
