@@ -113,9 +113,9 @@ const STARTS: [(&str, Use); 38] = [
     ),
     ("cat > /usr/local/bin/mailgate-base-backup", Use::Backup),
     ("runuser -u postgres -- /usr/local/bin/", Use::Backup),
-    ("runuser -u postgres -- pg_dumpall ", Use::Backup),
+    ("cd /\nrunuser -u postgres -- pg_dumpall ", Use::Backup),
     ("cp -a /var/backups/", Use::Backup),
-    ("runuser -u postgres -- createdb ", Use::Backup),
+    ("cd /\nrunuser -u postgres -- createdb ", Use::Backup),
     ("mailgate queue verify", Use::Backup),
     (
         "apt-get install ",
@@ -155,10 +155,12 @@ const STARTS: [(&str, Use); 38] = [
 
 /// Pages whose other commands tests/walk types, one after the other, on a machine of its own: it knows each heading that
 /// has some.
-const WALKED: [&str; 3] = [
+const WALKED: [&str; 5] = [
     "docs/first-hour.md",
     "docs/postgres.md",
     "docs/certificates.md",
+    "docs/monitoring.md",
+    "docs/upgrading.md",
 ];
 
 fn use_of(block: &Block) -> Option<Use> {

@@ -64,7 +64,7 @@ async fn what_is_restored_sends_nothing_twice() {
         .await;
         let moment = now(&gateway).await;
         cluster
-            .run(&block("runuser -u postgres -- pg_dumpall "))
+            .run(&block("cd /\nrunuser -u postgres -- pg_dumpall "))
             .await;
         provider.file();
         submission.close_connections();
@@ -110,7 +110,7 @@ async fn what_is_restored_sends_nothing_twice() {
     // The dump is of the same moment, and by now all of it has left.
     provider.file();
     cluster
-        .run(&block("runuser -u postgres -- createdb "))
+        .run(&block("cd /\nrunuser -u postgres -- createdb "))
         .await;
     let url = cluster.url_of("restored");
     let further = go_on(&gateway, &provider, &url, 3).await;

@@ -79,6 +79,34 @@ class Walk:
         assert took < FIRST_HOUR_SECONDS, f"{took:.0f} s"
         say(f"the first hour, as {self.user}: {took:.0f} s, and the message has arrived")
 
+    def prometheus(self):
+        """It reads the gateway's metrics, has its rules, and passes alerts on."""
+        alerts = []
+        self.page("docs/monitoring.md", ["Prometheus on Debian"], after=lambda _, printed: alerts.append(printed))
+        assert "Test" in alerts[-1] and "A test" in alerts[-1], alerts[-1]
+        rules = json.loads(self.type("curl --silent http://127.0.0.1:9090/api/v1/rules"))["data"]["groups"]
+        assert [group["name"] for group in rules] == ["mailgate"], rules
+        say(f"Prometheus has {len(rules[0]['rules'])} rules, as {self.user}")
+
+    def upgrade(self, package):
+        """To a package of another version with other settings of its own, and back."""
+        former = self.type("mailgate --version; sha256sum /etc/mailgate/mailgate.toml")
+        newer = f"/tmp/{package.name.replace('_0.1.0', '_0.1.1')}"
+        self.type(f"""dpkg-deb --raw-extract /tmp/{package.name} /tmp/newer
+            sed -i 's/^Version: 0.1.0$/Version: 0.1.1/' /tmp/newer/DEBIAN/control
+            echo '# Another line.' >> /tmp/newer/etc/mailgate/mailgate.toml
+            dpkg-deb -Znone --root-owner-group --build /tmp/newer {newer}""")
+        self.values.update({"/tmp/mailgate_….deb": newer, "/tmp/mailgate_0.1.0_amd64.deb": f"/tmp/{package.name}"})
+        versions = []
+
+        def after(*_):
+            versions.append(self.type("dpkg-query --show --showformat='${Version}' mailgate").strip())
+
+        self.page("docs/upgrading.md", ["The Debian package"], after=after)
+        assert versions == ["0.1.0", "0.1.1", "0.1.0"], versions
+        assert self.type("mailgate --version; sha256sum /etc/mailgate/mailgate.toml") == former
+        self.page("docs/postgres.md", ["After a restore"])
+        say(f"an upgrade, and the way back, as {self.user}")
 
     def backup(self):
         """Backs up, deletes what was sent, and goes back to before that."""
@@ -135,7 +163,7 @@ class Walk:
         return self.machine.type("postgres", f'psql --no-align --tuples-only --command="{quoted}" mailgate').strip()
 
 
-RESTORE = ("To a moment", "After a restore")
+RESTORE = ("On a new machine", "To a moment", "After a restore")
 BACKUP = ("Archive the WAL", "A base backup each day", "Notice when it fails", "A dump")
 
 
@@ -157,16 +185,23 @@ def prepare(machine, package):
     machine.copy(package, f"/tmp/{package.name}")
 
 
+# How commands for containers begin: tests/container runs those.
+CONTAINERS = ("docker ", "deploy/prepare ", "git ")
+
+
 def check_headings(repository):
     """No command of these pages is passed over, but for what another test runs."""
     walked = {
         "docs/postgres.md": {*BACKUP, *RESTORE, "From a dump", "Make the database"},
         "docs/certificates.md": {"By certbot"},
+        "docs/monitoring.md": {"Prometheus on Debian"},
+        "docs/upgrading.md": {"The Debian package"},
     }
     # tests/integration/command_line/database_tls.rs
     elsewhere = {"docs/postgres.md": {"TLS to Postgres"}}
     for page, headings in walked.items():
-        there = {block.heading for block in commands(repository, page)}
+        found = [it for it in commands(repository, page) if not it.text.startswith(CONTAINERS)]
+        there = {block.heading for block in found}
         assert there == headings | elsewhere.get(page, set()), f"{page}: {there ^ headings}"
 
 
@@ -182,7 +217,9 @@ def main():
             world = World(machine, work / "world", program)
             walk = Walk(repository, machine, world, user)
             walk.first_hour()
+            walk.prometheus()
             walk.backup()
+            walk.upgrade(package)
             walk.certbot()
             if "--idle" in sys.argv:
                 walk.measure_idle_archive()
