@@ -103,9 +103,9 @@ class Walk:
             versions.append(self.type("dpkg-query --show --showformat='${Version}' mailgate").strip())
 
         self.page("docs/upgrading.md", ["The Debian package"], after=after)
-        assert versions == ["0.1.0", "0.1.1", "0.1.0"], versions
+        assert versions == ["0.1.0", "0.1.1", "0.1.0", "0.1.0"], versions
         assert self.type("mailgate --version; sha256sum /etc/mailgate/mailgate.toml") == former
-        self.page("docs/postgres.md", ["After a restore"])
+        self.type("until curl --silent --fail https://gateway.example/readyz; do sleep 1; done")
         say(f"an upgrade, and the way back, as {self.user}")
 
     def backup(self):
