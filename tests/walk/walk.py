@@ -88,6 +88,17 @@ class Walk:
         assert [group["name"] for group in rules] == ["mailgate"], rules
         say(f"Prometheus has {len(rules[0]['rules'])} rules, as {self.user}")
 
+    def units(self):
+        """The gateway's units: to another address, and after they have failed."""
+        self.machine.write("/etc/systemd/system/mailgate-metrics.socket.d/override.conf",
+                           "[Socket]\nListenStream=\nListenStream=127.0.0.1:9465\n")
+        self.type("systemctl daemon-reload")
+        self.page("docs/operating.md", ["systemd"])
+        self.type("curl --silent --fail http://127.0.0.1:9465/metrics >/dev/null && ! curl --silent http://127.0.0.1:9464/metrics")
+        self.type("systemctl revert mailgate-metrics.socket")
+        self.page("docs/operating.md", ["systemd"])
+        self.type("until curl --silent --fail https://gateway.example/readyz; do sleep 1; done")
+
     def upgrade(self, package):
         """To a package of another version with other settings of its own, and back."""
         former = self.type("mailgate --version; sha256sum /etc/mailgate/mailgate.toml")
@@ -195,6 +206,7 @@ def check_headings(repository):
         "docs/postgres.md": {*BACKUP, *RESTORE, "From a dump", "Make the database"},
         "docs/certificates.md": {"By certbot"},
         "docs/monitoring.md": {"Prometheus on Debian"},
+        "docs/operating.md": {"systemd"},
         "docs/upgrading.md": {"The Debian package"},
     }
     # tests/integration/command_line/database_tls.rs
@@ -218,6 +230,7 @@ def main():
             walk = Walk(repository, machine, world, user)
             walk.first_hour()
             walk.prometheus()
+            walk.units()
             walk.backup()
             walk.upgrade(package)
             walk.certbot()
