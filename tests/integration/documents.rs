@@ -68,7 +68,7 @@ const LANGUAGES: [(&str, Use); 8] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 38] = [
+const STARTS: [(&str, Use); 44] = [
     (
         "make ",
         Use::Elsewhere(
@@ -104,6 +104,7 @@ const STARTS: [(&str, Use); 38] = [
     ("export MAILGATE_URL=", Use::Environment),
     ("cargo build ", Use::Operator),
     ("install -d /etc/mailgate/tls", Use::Operator),
+    ("openssl req -x509 -newkey ec", Use::Operator),
     ("cat > /usr/local/bin/mailgate-certificate", Use::Operator),
     ("openssl req -x509 -newkey rsa", Use::Certificate),
     ("cd /\ninstall --directory ", Use::Backup),
@@ -123,6 +124,14 @@ const STARTS: [(&str, Use); 38] = [
     ),
     ("curl -s http://127.0.0.1:", Use::Asking),
     ("systemctl ", Use::Elsewhere("wants systemd")),
+    ("mkdir -p /etc/systemd/system/", Use::Elsewhere("wants systemd")),
+    ("mailgate check --config ", Use::Elsewhere("wants systemd")),
+    ("cp /usr/local/bin/mailgate ", Use::Elsewhere("wants systemd")),
+    ("git pull\n", Use::Elsewhere("builds the product")),
+    (
+        "cp config/haproxy/",
+        Use::Elsewhere("wants machines of its own: tests/integration/replicas runs HAProxy"),
+    ),
     (
         "journalctl ",
         Use::Elsewhere("wants systemd, or containers that run"),

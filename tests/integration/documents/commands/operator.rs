@@ -25,8 +25,11 @@ async fn what_an_operator_types_works() {
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let key = printed.lines().last().unwrap();
     assert!(key.starts_with("k1:") && key.len() == 47, "{printed}");
+    let script = operator("openssl req -x509 -newkey ec")
+        .replace("/etc/mailgate/tls", &certificate.display().to_string());
+    type_in(folder.path(), &script, &Environment::new()).await;
     let settings = configurations::of_run_it()
-        .replace("postgres://mailgate:…@db.example/mailgate", &database_url)
+        .replace("postgres://mailgate:…@localhost/mailgate", &database_url)
         .replace("k1:…", key)
         .replace("/etc/mailgate/tls", &certificate.display().to_string());
     fs::write(folder.path().join("mailgate.toml"), settings).unwrap();
@@ -102,6 +105,7 @@ async fn what_an_operator_types_works() {
 
     let typed = [
         "install -d /etc/mailgate/tls",
+        "openssl req -x509 -newkey ec",
         "cat > /usr/local/bin/mailgate-certificate",
         "cargo build ",
         "export MAILGATE_CONFIG=",
