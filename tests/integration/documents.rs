@@ -124,9 +124,15 @@ const STARTS: [(&str, Use); 44] = [
     ),
     ("curl -s http://127.0.0.1:", Use::Asking),
     ("systemctl ", Use::Elsewhere("wants systemd")),
-    ("mkdir -p /etc/systemd/system/", Use::Elsewhere("wants systemd")),
+    (
+        "mkdir -p /etc/systemd/system/",
+        Use::Elsewhere("wants systemd"),
+    ),
     ("mailgate check --config ", Use::Elsewhere("wants systemd")),
-    ("cp /usr/local/bin/mailgate ", Use::Elsewhere("wants systemd")),
+    (
+        "cp /usr/local/bin/mailgate ",
+        Use::Elsewhere("wants systemd"),
+    ),
     ("git pull\n", Use::Elsewhere("builds the product")),
     (
         "cp config/haproxy/",
