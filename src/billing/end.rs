@@ -48,10 +48,11 @@ impl Billing {
             .as_deref()
             .ok_or(BillingError::NoSubscription)?;
         // One that was deleted and restored may still end for that reason alone: from now on it does for its owner's.
-        if account.renewal_stopped {
+        let ends_as_deleted = account.renewal_stopped;
+        if ends_as_deleted {
             self.note_renewal(subscriber, false).await?;
         }
-        if account.cancel_at_period_end {
+        if account.cancel_at_period_end && !ends_as_deleted {
             return Ok(Cancelled {
                 current_period_end: account.current_period_end,
             });

@@ -34,9 +34,12 @@ impl Billing {
         if !now_there.is_alive() {
             return Ok(());
         }
-        self.set_quantity(job, &now_there, quantity).await?;
+        // One that is refused holds up no other.
+        let quantity = self.set_quantity(job, &now_there, quantity).await;
         let ends = now_there.is_canceled();
-        self.sync_renewal(job, &account, &subscription, ends).await
+        self.sync_renewal(job, &account, &subscription, ends)
+            .await?;
+        quantity
     }
 
     async fn set_quantity(

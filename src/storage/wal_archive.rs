@@ -2,14 +2,21 @@
 
 use sqlx::PgConnection;
 
-/// For how many seconds the next archived segment has been due; `None` where none is archived, or only once it is full.
+/// For how many seconds Postgres should have archived a segment: since it last did, while archiving fails; otherwise since
+/// twice `archive_timeout` after that, or after its start. `None` where none is archived, or only once it is full.
 pub async fn overdue_seconds(connection: &mut PgConnection) -> Result<Option<f64>, sqlx::Error> {
     let overdue = sqlx::query_scalar!(
-        "SELECT greatest(0, extract(epoch FROM clock_timestamp() - coalesce(last_archived_time, stats_reset))
-                            - timeout.setting::integer)::float8 AS overdue
-         FROM pg_stat_archiver CROSS JOIN pg_settings AS timeout
-         WHERE timeout.name = 'archive_timeout' AND timeout.setting <> '0'
-               AND current_setting('archive_mode') IN ('on', 'always')",
+        "SELECT CASE
+                    WHEN last_failed_time > coalesce(last_archived_time, '-infinity') THEN since
+                    WHEN timeout > 0 THEN greatest(0, since - 2 * timeout)
+                END AS overdue
+         FROM pg_stat_archiver
+              CROSS JOIN LATERAL (
+                  SELECT extract(epoch FROM clock_timestamp()
+                             - greatest(last_archived_time, stats_reset, pg_postmaster_start_time()))::float8 AS since,
+                         (SELECT setting::float8 FROM pg_settings WHERE name = 'archive_timeout') AS timeout
+              ) AS archived
+         WHERE current_setting('archive_mode') IN ('on', 'always')",
     )
     .fetch_optional(connection)
     .await?;

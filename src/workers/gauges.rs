@@ -50,6 +50,9 @@ pub async fn run(
         }
         let answers = bounded(probe(&pool)).await;
         gauge!("mailgate_database_up").set(if answers.is_ok() { 1.0 } else { 0.0 });
+        if answers.is_ok() {
+            wal_archive(&pool).await;
+        }
         let measured = match answers {
             Ok(()) if Instant::now() < rests_until => None,
             Ok(()) => {
@@ -68,7 +71,6 @@ pub async fn run(
                 top.set(queues.largest);
                 if round == 0 {
                     mailboxes(&pool).await;
-                    wal_archive(&pool).await;
                 }
                 round = (round + 1) % MAILBOXES_EVERY;
             }

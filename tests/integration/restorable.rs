@@ -221,6 +221,7 @@ async fn its_mailboxes_are_asked_nothing_until_then() {
     assert_eq!(dues(&gateway).await, shifted);
     // Whatever makes one due meanwhile, such as a message that was under way.
     let make_due = "UPDATE mailboxes SET replies_due_at = now() - interval '1 hour',
+                                         refresh_due_at = now() - interval '1 hour',
                                          addresses_due_at = now() - interval '1 hour'";
     let mut database = gateway.database().await;
     sqlx::query(make_due).execute(&mut database).await.unwrap();
@@ -231,9 +232,13 @@ async fn its_mailboxes_are_asked_nothing_until_then() {
     assert!(looks.is_empty(), "{looks:?}");
     let looks = addresses::claim_due(pool, later, later, 10).await.unwrap();
     assert!(looks.is_empty(), "{looks:?}");
-    let put_back = "UPDATE mailboxes SET replies_due_at = NULL, addresses_due_at = $1";
+    let refreshes = due::claim_idle_refreshes(pool, later, later, 10).await;
+    assert!(refreshes.unwrap().is_empty());
+    let put_back =
+        "UPDATE mailboxes SET replies_due_at = NULL, refresh_due_at = $2, addresses_due_at = $1";
     sqlx::query(put_back)
         .bind(shifted[2])
+        .bind(shifted[1])
         .execute(&mut database)
         .await
         .unwrap();
@@ -285,19 +290,19 @@ async fn it_is_removed_after_a_week_and_not_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_under_way_is_waited_for_and_nothing_is_removed() {
     let gateway = Gateway::start().await;
-    let due = "UPDATE subscribers SET deletion_due_at = now() - interval '1 minute'";
     // A second one, which is removed whatever becomes of the first.
     let (other, _) = create_app(&gateway.daemon, "Another").await;
     let mut connection = gateway.database().await;
+    // The gateway's own worker meets nothing that is due before this lock.
+    let later = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
+    connection.execute(later).await.unwrap();
     let mut restoring = connection.begin().await.unwrap();
-    restoring.execute(due).await.unwrap();
-    restoring.commit().await.unwrap();
-    let mut restoring = connection.begin().await.unwrap();
-    sqlx::query("UPDATE subscribers SET deletion_due_at = NULL WHERE id = $1")
+    sqlx::query("SELECT FROM subscribers WHERE id = $1 FOR UPDATE")
         .bind(gateway.subscriber.0)
         .execute(&mut *restoring)
         .await
         .unwrap();
+    gateway.clock.advance(TimeDelta::days(8));
     let mailboxes = gateway.daemon.mailboxes.clone();
     let removal = tokio::spawn(async move {
         let stop = CancellationToken::new();
@@ -314,6 +319,11 @@ async fn a_restore_under_way_is_waited_for_and_nothing_is_removed() {
         .unwrap()
     })
     .await;
+    sqlx::query("UPDATE subscribers SET deletion_due_at = NULL WHERE id = $1")
+        .bind(gateway.subscriber.0)
+        .execute(&mut *restoring)
+        .await
+        .unwrap();
     restoring.commit().await.unwrap();
     removal.await.unwrap().unwrap();
     assert_eq!(rows(&gateway).await, 2);

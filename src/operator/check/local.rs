@@ -11,7 +11,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{Checked, LIMIT};
-use crate::config::{AcmeSettings, CertificateSource, ProviderKind, Settings};
+use crate::config::{AcmeSettings, CertificateSource, PluginSettings, ProviderKind, Settings};
 use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
 use crate::storage::pool::PoolError;
@@ -230,17 +230,18 @@ fn files(settings: &Settings, certificate: &Path, key: &Path, now: DateTime<Utc>
 /// The client secrets that are missing, or whose dates are in the settings.
 pub(super) fn client_secrets(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
     let plugins = settings.plugins.iter();
-    let missing = plugins.clone().filter_map(|plugin| {
-        // Both demand it of clients that are servers; others' may be public ones.
+    // Both demand it of clients that are servers; others' may be public ones.
+    let is_missing = |plugin: &&PluginSettings| {
         let needs = plugin.kind != ProviderKind::Generic;
-        let is_missing = needs && plugin.client_secret.expose_secret().is_empty();
+        needs && plugin.client_secret.expose_secret().is_empty()
+    };
+    let missing = plugins.clone().filter(is_missing).map(|plugin| {
         let name = plugin.plugin;
-        is_missing.then(|| {
-            let setting = format!("plugins.{name}.client_secret");
-            let text = "isn't set, or its file is empty: no mailbox can be connected without it";
-            Checked::new(format!("{name}_secret"), setting).with(Err(text.to_owned()))
-        })
+        let setting = format!("plugins.{name}.client_secret");
+        let text = "isn't set, or its file is empty: no mailbox can be connected without it";
+        Checked::new(format!("{name}_secret"), setting).with(Err(text.to_owned()))
     });
+    let plugins = plugins.filter(|plugin| !is_missing(plugin));
     let dated = plugins.filter_map(|plugin| Some((plugin.plugin, plugin.client_secret_expires?)));
     let dated = dated.map(|(plugin, ends)| {
         let date = ends.date_naive();

@@ -204,7 +204,7 @@ pub async fn put_off_reply_look(
 }
 
 /// Claims up to `limit` mailboxes whose token has gone unused for so long that it must be refreshed, and postpones
-/// their next refresh to `again_at`, in case this one fails; subscribers take turns.
+/// their next refresh to `again_at`, in case this one fails; subscribers take turns. None of a deleted subscriber.
 pub async fn claim_idle_refreshes(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -224,7 +224,10 @@ pub async fn claim_idle_refreshes(
          ), turns AS MATERIALIZED (
              SELECT due.id, due_at,
                     row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
-             FROM due JOIN apps ON apps.id = due.app_id
+             FROM due
+                  JOIN apps ON apps.id = due.app_id
+                  JOIN subscribers ON subscribers.id = subscriber_id
+             WHERE deletion_due_at IS NULL
          )
          UPDATE mailboxes SET refresh_due_at = $2
          WHERE id IN (

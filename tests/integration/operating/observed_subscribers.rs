@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use chrono::{DateTime, Utc};
 use mailgate_types::ids::{AppId, SubscriberId};
 
 use crate::command_line::process::http_client;
@@ -76,14 +77,15 @@ fn expected(all: &[Has]) -> BTreeSet<String> {
     expected
 }
 
-async fn count(gateway: &Gateway, has: &Has, app: AppId) {
+/// `now` is the test's: the hour may turn meanwhile.
+async fn count(gateway: &Gateway, has: &Has, app: AppId, now: DateTime<Utc>) {
     let mut database = gateway.database().await;
     for (unit, factor) in [("hour", 1), ("day", 3), ("month", 5)] {
         sqlx::query(
             "INSERT INTO email_counters
                  (owner_id, unit, start, plugin_a_sent, plugin_a_failed_temp, plugin_a_failed_perm,
                   plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm)
-             SELECT owner, $2, date_trunc($2, now(), 'UTC'), $3, 0, 0, 0, 0, $4
+             SELECT owner, $2, date_trunc($2, $6::timestamptz, 'UTC'), $3, 0, 0, 0, 0, $4
              FROM unnest(ARRAY[$1, $5]) AS owner
              ON CONFLICT (owner_id, unit, start) DO UPDATE SET plugin_a_sent = EXCLUDED.plugin_a_sent",
         )
@@ -92,6 +94,7 @@ async fn count(gateway: &Gateway, has: &Has, app: AppId) {
         .bind(i64::from(has.sent) * factor)
         .bind(i64::from(has.failed) * factor)
         .bind(app.0)
+        .bind(now)
         .execute(&mut database)
         .await
         .unwrap();
@@ -110,6 +113,7 @@ async fn count(gateway: &Gateway, has: &Has, app: AppId) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_subscribers_are_shown_and_vanish_when_others_are_larger() {
     let gateway = Gateway::start().await;
+    let now = Utc::now();
     let mut all = Vec::new();
     let mut apps = Vec::new();
     for number in 0..SUBSCRIBERS {
@@ -121,7 +125,7 @@ async fn the_largest_subscribers_are_shown_and_vanish_when_others_are_larger() {
             failed: number.saturating_sub(3) / 3,
             waiting: 2 * (SUBSCRIBERS - number),
         };
-        count(&gateway, &has, app.id).await;
+        count(&gateway, &has, app.id, now).await;
         all.push(has);
         apps.push(app.id);
     }
@@ -156,9 +160,9 @@ async fn the_largest_subscribers_are_shown_and_vanish_when_others_are_larger() {
     comes(&all).await;
     // The smallest of each measure overtakes all others, and the last of the ten vanish.
     all[0].sent = 100;
-    count(&gateway, &all[0], apps[0]).await;
+    count(&gateway, &all[0], apps[0], now).await;
     all[14].waiting = 150;
-    count(&gateway, &all[14], apps[14]).await;
+    count(&gateway, &all[14], apps[14], now).await;
     comes(&all).await;
     let shown = series(at_one).await;
     assert!(shown.contains(&all[0].line(SENT)), "{shown:?}");
