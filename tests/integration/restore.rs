@@ -7,9 +7,10 @@ mod sent_mail;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use mailgate::sending::queue::Queue;
+use mailgate::storage::wal_archive;
 use mailgate_types::clock::{Clock as _, SharedClock};
 use serde_json::json;
-use sqlx::{Executor as _, PgPool};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 
 use crate::command_line::process::Invocation;
 use crate::documents::{Use, the_block};
@@ -83,6 +84,7 @@ async fn what_is_restored_sends_nothing_twice() {
     let sent = [BEFORE, BETWEEN, IN_HAND, LEFT_SINCE, AFTER];
     assert_eq!(sorted(provider.has()), sorted(sent.map(str::to_owned)));
     cluster.archive().await;
+    failing_archives_are_told(&cluster.url()).await;
     gateway.stop_daemon().await;
 
     // A while later, to the moment.
@@ -119,6 +121,38 @@ async fn what_is_restored_sends_nothing_twice() {
     assert_eq!(sorted(provider.has()), sorted(all.map(str::to_owned)));
     further.stop().await;
     gateway.stop().await;
+}
+
+/// For how long the archive is overdue, while it works and while it fails.
+async fn failing_archives_are_told(url: &str) {
+    let mut database = PgConnection::connect(url).await.unwrap();
+    let works = wal_archive::overdue_seconds(&mut database).await.unwrap();
+    assert_eq!(works, Some(0.0));
+    let command: String = sqlx::query_scalar("SHOW archive_command")
+        .fetch_one(&mut database)
+        .await
+        .unwrap();
+    let archive_by = |command: String| {
+        let statement = format!("ALTER SYSTEM SET archive_command = '{command}'");
+        [statement, "SELECT pg_reload_conf()".to_owned()]
+    };
+    for statement in archive_by("/bin/false".to_owned()) {
+        database.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    database.execute("SELECT pg_switch_wal()").await.unwrap();
+    let mut looking = PgConnection::connect(url).await.unwrap();
+    patience::until("failure to archive", async || {
+        let overdue = wal_archive::overdue_seconds(&mut looking).await.unwrap();
+        overdue.is_some_and(|seconds| seconds > 0.0)
+    })
+    .await;
+    for statement in archive_by(command) {
+        database.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    patience::until("archive that works again", async || {
+        wal_archive::overdue_seconds(&mut looking).await.unwrap() == Some(0.0)
+    })
+    .await;
 }
 
 fn block(start: &str) -> String {

@@ -18,7 +18,11 @@ const RULES: &str = include_str!("../../../config/prometheus/mailgate.rules.yml"
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words
-        .filter(|word| word.starts_with("mailgate_") && *word != "mailgate_")
+        // The package's file has a digit there.
+        .filter(|word| {
+            let rest = word.strip_prefix("mailgate_").unwrap_or_default();
+            rest.starts_with(|first: char| first.is_ascii_lowercase())
+        })
         .map(|word| {
             let parts = ["_bucket", "_sum", "_count"];
             parts
