@@ -1,7 +1,11 @@
 # Builds the gateway, and images of it on Debian. The last one, which a build without `--target` makes, holds the binary
 # and root certificates; `--target demo` makes one with the sandbox of `mailgate dev` and a Postgres, to try it.
 
-FROM rust:1.95-slim-trixie AS sources
+# By other names, or with a digest behind them: docker-compose.yml and deploy/pin-images.
+ARG RUST_IMAGE=rust:1.95-slim-trixie
+ARG DEBIAN_IMAGE=debian:trixie-slim
+
+FROM ${RUST_IMAGE} AS sources
 # One of Cargo's profiles. Tests build `dev`, which is compiled sooner; everybody else wants `release`.
 ARG PROFILE=release
 WORKDIR /build
@@ -44,7 +48,7 @@ RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
     && folder=$(test "$PROFILE" = dev && echo debug || echo "$PROFILE") \
     && strip --strip-debug -o /usr/local/bin/mailgate "target/$folder/mailgate"
 
-FROM debian:trixie-slim AS gateway
+FROM ${DEBIAN_IMAGE} AS gateway
 LABEL org.opencontainers.image.title="Mailgate" \
       org.opencontainers.image.description="An email gateway that sends through the end users' own connected OAuth mailboxes" \
       org.opencontainers.image.licenses="MIT OR Apache-2.0" \
@@ -92,7 +96,7 @@ RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
 
 # `mailgate dev`: the gateway, its sandbox and a private Postgres in one container. It keeps its state in the container,
 # and is no place for mail that matters.
-FROM debian:trixie-slim AS demo
+FROM ${DEBIAN_IMAGE} AS demo
 LABEL org.opencontainers.image.title="Mailgate, to try it" \
       org.opencontainers.image.licenses="MIT OR Apache-2.0" \
       org.opencontainers.image.base.name="docker.io/library/debian:trixie-slim"

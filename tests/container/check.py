@@ -138,16 +138,27 @@ def check_pinning(repository, home):
     folder = home / "pinned"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "deploy").mkdir(parents=True)
-    for name in ("Dockerfile", "docker-compose.yml", "deploy/pin-images"):
+    for name in ("docker-compose.yml", "deploy/pin-images"):
         shutil.copy(repository / name, folder / name)
+    own = "# mine\nCOMPOSE_PROFILES=gateway\n"
+    (folder / ".env").write_text(own)
+    compose = (folder / "docker-compose.yml").read_text()
     engine = folder / "engine"
     for digit in "ab":
         engine.write_text(f"#!/bin/sh\n[ $1 = pull ] || echo example/it@sha256:{digit * 64}\n")
         engine.chmod(0o755)
         run(folder / "deploy/pin-images", environment=dict(os.environ, ENGINE=str(engine)))
-        text = "".join((folder / name).read_text() for name in ("Dockerfile", "docker-compose.yml"))
-        named = re.findall(r"^(?:FROM| +image:) +((?!mailgate)\S+:\S+)", text, re.M)
-        assert len(named) == 5 and all(it.endswith(f"@sha256:{digit * 64}") for it in named), named
+        text = (folder / ".env").read_text()
+        assert text.startswith(own), text
+        named = text.removeprefix(own).splitlines()
+        assert len(named) == 4 and all(it.endswith(f"@sha256:{digit * 64}") for it in named), named
+        for name, image in (line.split("=") for line in named):
+            assert f"${{{name}:-{image.split('@')[0]}}}" in compose, (name, image)
+    assert (folder / "docker-compose.yml").read_text() == compose, "git tracks it"
+    # Both name the same ones.
+    dockerfile = (repository / "Dockerfile").read_text()
+    for name, image in re.findall(r"^ARG (\w+_IMAGE)=(\S+)$", dockerfile, re.M):
+        assert f"{name}: ${{MAILGATE_{name}:-{image}}}" in compose, name
 
 
 def try_demo(stack):
