@@ -210,12 +210,16 @@ def check_headings(repository):
         "docs/upgrading.md": {"The Debian package"},
     }
     elsewhere = {
-        # tests/integration/command_line/database_tls.rs
-        "docs/postgres.md": {"TLS to Postgres"},
+        # Wants a second machine; tests/integration/command_line/database_tls.rs makes the certificate.
+        "docs/postgres.md": {"Postgres on another machine"},
         # These want nginx or HAProxy in Caddy's place, further machines, or Let's Encrypt's test server.
         "docs/certificates.md": {
             "nginx and certbot on one machine", "HAProxy and certbot", "Several gateways and files", "Check certificates",
         },
+        # tests/container and tests/integration/operating.
+        "docs/monitoring.md": {"Prometheus in the compose network"},
+        # The first is for a clone and containers, the second builds the program anew.
+        "docs/upgrading.md": {"Containers", "By hand"},
     }
     for page, headings in walked.items():
         found = [it for it in commands(repository, page) if not it.text.startswith(CONTAINERS)]
