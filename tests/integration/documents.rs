@@ -68,7 +68,7 @@ const LANGUAGES: [(&str, Use); 8] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 44] = [
+const STARTS: [(&str, Use); 45] = [
     (
         "make ",
         Use::Elsewhere(
@@ -133,9 +133,13 @@ const STARTS: [(&str, Use); 44] = [
         "cp /usr/local/bin/mailgate ",
         Use::Elsewhere("wants systemd"),
     ),
-    ("git pull\n", Use::Elsewhere("builds the product")),
+    ("git rev-parse ", Use::Elsewhere("builds the product")),
     (
         "cp config/haproxy/",
+        Use::Elsewhere("wants machines of its own: tests/integration/replicas runs HAProxy"),
+    ),
+    (
+        "haproxy -c -f ",
         Use::Elsewhere("wants machines of its own: tests/integration/replicas runs HAProxy"),
     ),
     (
