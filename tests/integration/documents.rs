@@ -163,12 +163,16 @@ const STARTS: [(&str, Use); 45] = [
         Use::Elsewhere("wants containers: tests/container runs its commands"),
     ),
     (
-        "cp .env ",
+        "[ -e /root/mailgate.env ] ",
         Use::Elsewhere("wants a clone that was made before, and a newer commit to pull"),
     ),
     (
-        "mkdir -p deploy/private/prometheus",
-        Use::Elsewhere("wants a Prometheus: tests/integration/operating reads the rules"),
+        "cp .env ",
+        Use::Elsewhere("wants a clone of a newer commit, and containers"),
+    ),
+    (
+        "install -d -m 755 deploy/private/",
+        Use::Elsewhere("wants containers: tests/integration/operating reads the alerts' rules"),
     ),
 ];
 
