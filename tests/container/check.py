@@ -472,7 +472,7 @@ def check_backup(stack):
     with dump.open("wb") as out:
         subprocess.run(
             ["podman", "exec", name, "pg_dump", "--username=mailgate", "--format=custom", "mailgate"],
-            stdout=out, check=True, timeout=COMMAND_SECONDS,
+            stdin=subprocess.DEVNULL, stdout=out, check=True, timeout=COMMAND_SECONDS,
         )
     with dump.open("rb") as backup:
         subprocess.run(
@@ -490,9 +490,9 @@ def check_backup(stack):
              "--exit-on-error"],
             stdin=backup, check=True, timeout=COMMAND_SECONDS,
         )
-    stack.compose("run", "--rm", "--no-deps", "gateway", "migrate")
+    stack.compose("run", "--rm", "-T", "--no-deps", "gateway", "migrate", input="")
     # Nothing has left since the dump, but what is due by now might have.
-    marked = stack.compose("run", "--rm", "--no-deps", "gateway", "queue", "verify", "--json")
+    marked = stack.compose("run", "--rm", "-T", "--no-deps", "gateway", "queue", "verify", "--json", input="")
     assert '"marked":' in marked, marked
     stack.up()
     assert spooled(stack).keys() == spool.keys(), "the spool came back otherwise"
