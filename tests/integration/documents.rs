@@ -68,7 +68,7 @@ const LANGUAGES: [(&str, Use); 8] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 45] = [
+const STARTS: [(&str, Use); 46] = [
     (
         "make ",
         Use::Elsewhere(
