@@ -107,14 +107,14 @@ class Walk:
             sed -i 's/^Version: 0.1.0$/Version: 0.1.1/' /tmp/newer/DEBIAN/control
             echo '# Another line.' >> /tmp/newer/etc/mailgate/mailgate.toml
             dpkg-deb -Znone --root-owner-group --build /tmp/newer {newer}""")
-        self.values.update({"/tmp/mailgate_….deb": newer, "/tmp/mailgate_0.1.0_amd64.deb": f"/tmp/{package.name}"})
+        self.values.update({"/tmp/mailgate_….deb": newer, "/former/mailgate_….deb": f"/former/{package.name}"})
         versions = []
 
         def after(*_):
             versions.append(self.type("dpkg-query --show --showformat='${Version}' mailgate").strip())
 
         self.page("docs/upgrading.md", ["The Debian package"], after=after)
-        assert versions == ["0.1.0", "0.1.1", "0.1.0", "0.1.0"], versions
+        assert versions == ["0.1.0", "0.1.0", "0.1.1", "0.1.0", "0.1.0"], versions
         assert self.type("mailgate --version; sha256sum /etc/mailgate/mailgate.toml") == former
         self.type("until curl --silent --fail https://gateway.example/readyz; do sleep 1; done")
         say(f"an upgrade, and the way back, as {self.user}")
@@ -197,7 +197,7 @@ def prepare(machine, package):
 
 
 # How commands for containers begin: tests/container runs those.
-CONTAINERS = ("docker ", "deploy/prepare ", "git ")
+CONTAINERS = ("docker ", "deploy/prepare ", "git ", "cp .env ", "mkdir -p deploy/")
 
 
 def check_headings(repository):
