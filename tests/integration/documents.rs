@@ -109,7 +109,7 @@ const STARTS: [(&str, Use); 46] = [
     ("openssl req -x509 -newkey rsa", Use::Certificate),
     ("cd /\ninstall --directory ", Use::Backup),
     (
-        "runuser -u postgres -- psql --quiet --set=ON_ERROR_STOP=1 <<'END'\nALTER SYSTEM SET archive_mode = on;\nALTER SYSTEM SET ",
+        "cd /\nrunuser -u postgres -- psql --quiet --set=ON_ERROR_STOP=1 <<'END'\nALTER SYSTEM SET archive_mode = on;\nALTER SYSTEM SET ",
         Use::Backup,
     ),
     ("cat > /usr/local/bin/mailgate-base-backup", Use::Backup),

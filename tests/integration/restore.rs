@@ -33,7 +33,9 @@ const AFTER: &str = "accepted and sent after the moment";
 async fn what_is_restored_sends_nothing_twice() {
     let mut cluster = Cluster::start().await;
     cluster.run(&block("cd /\ninstall --directory ")).await;
-    cluster.run(&block("runuser -u postgres -- psql ")).await;
+    cluster
+        .run(&block("cd /\nrunuser -u postgres -- psql "))
+        .await;
     cluster.restart().await;
     let provider = Provider::start().await;
     let gateway = Gateway::builder()
