@@ -197,7 +197,7 @@ def prepare(machine, package):
 
 
 # How commands for containers begin: tests/container runs those.
-CONTAINERS = ("docker ", "deploy/prepare ", "git ", "cp .env ", "mkdir -p deploy/")
+CONTAINERS = ("docker ", "deploy/prepare ", "git ")
 
 
 def check_headings(repository):
