@@ -59,7 +59,7 @@ pub use api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
-pub use deletion::{Deleted, Restored};
+pub use deletion::Deleted;
 pub use email_changes::{EmailChangeError, OwnMail};
 pub use email_links::Decision;
 use hold_back::HeldBack;
@@ -80,7 +80,7 @@ pub use show::{AppCredentials, ShowError, WebhookSecrets};
 pub use sign_in_mail::{SignInMail, SignInMailer};
 use slow_down::Failures;
 pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
-pub use suspend::{MOST_REASON, Suspended};
+pub use suspend::MOST_REASON;
 
 /// The largest number of apps kept in memory: some 300 bytes each.
 const KNOWN: usize = 20_000;

@@ -15,7 +15,7 @@ use mailgate_types::moment::iso8601;
 use mailgate_types::past::kept_from;
 
 /// How long a deleted subscriber can be restored.
-pub const RESTORABLE: TimeDelta = TimeDelta::days(7);
+const RESTORABLE: TimeDelta = TimeDelta::days(7);
 
 /// How long its mailboxes aren't read, in hours: a year, since it may be removed later than at its time.
 const UNREAD: i32 = 365 * 24;
@@ -31,19 +31,8 @@ pub enum Deleted {
     NotFound,
 }
 
-/// What a restoration has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
-    /// It isn't deleted any more.
-    Changed,
-    /// It wasn't deleted.
-    Unchanged,
-    /// There is no such subscriber, or no longer.
-    NotFound,
-}
-
 impl Accounts {
-    /// Deletes a subscriber, to be removed once [`RESTORABLE`] has passed. Gateways that remember its apps learn of it
+    /// Deletes a subscriber, to be removed in 7 days. Gateways that remember its apps learn of it
     /// before they take its next message.
     ///
     /// # Errors
@@ -76,19 +65,23 @@ impl Accounts {
     }
 
     /// Restores a deleted subscriber that hasn't been removed yet. Its keys open again what they did; its portal
-    /// sessions have ended.
+    /// sessions have ended. Returns whether it was deleted; `None` if there is no such subscriber.
     ///
     /// # Errors
     ///
     /// The database's; nothing is changed then.
-    pub async fn restore(&self, id: SubscriberId, author: Author) -> Result<Restored, sqlx::Error> {
+    pub async fn restore(
+        &self,
+        id: SubscriberId,
+        author: Author,
+    ) -> Result<Option<bool>, sqlx::Error> {
         let now = self.clock.now();
         let begun = audit::begin_alone(&self.pool, author, id, now).await?;
         let Some(mut transaction) = begun else {
-            return Ok(Restored::NotFound);
+            return Ok(None);
         };
         if deletion::due_at(&mut transaction, id).await?.is_none() {
-            return Ok(Restored::Unchanged);
+            return Ok(Some(false));
         }
         deletion::mark(&mut transaction, id, None).await?;
         apps::lock_all_of(&mut transaction, id).await?;
@@ -96,7 +89,7 @@ impl Accounts {
         self.renewal_changed(&mut transaction, id, now).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberRestored, id);
         transaction.commit_change(entry).await?;
-        Ok(Restored::Changed)
+        Ok(Some(true))
     }
 
     /// Has its subscription compared with what it is to be.

@@ -13,20 +13,10 @@ use mailgate_types::notice::Notice;
 /// Characters of a reason.
 pub const MOST_REASON: usize = 250;
 
-/// What a suspension or its end has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Suspended {
-    /// The account is suspended, or resumed, or suspended for another reason.
-    Changed,
-    /// Nothing: it was so already.
-    Unchanged,
-    /// There is no such subscriber.
-    NotFound,
-}
-
 impl Accounts {
     /// Suspends a subscriber for a reason that it reads, or with `None` resumes it. One that is suspended already has
     /// another reason afterwards. Gateways that remember its apps learn of it before they take its next message.
+    /// Returns whether anything has changed; `None` if there is no such subscriber.
     ///
     /// # Errors
     ///
@@ -36,17 +26,17 @@ impl Accounts {
         id: SubscriberId,
         reason: Option<&str>,
         author: Author,
-    ) -> Result<Suspended, sqlx::Error> {
+    ) -> Result<Option<bool>, sqlx::Error> {
         let now = self.clock.now();
         // What its credentials have begun has ended: no app is created for it after this.
         let begun = audit::begin_alone(&self.pool, author, id, now).await?;
         let Some(mut transaction) = begun else {
-            return Ok(Suspended::NotFound);
+            return Ok(None);
         };
         let before = subscribers::suspension(&mut transaction, id).await?;
         let before = before.map(|suspension| suspension.reason);
         if before.as_deref() == reason {
-            return Ok(Suspended::Unchanged);
+            return Ok(Some(false));
         }
         subscribers::set_suspension(&mut transaction, id, reason, now).await?;
         let (action, notice) = match reason {
@@ -70,6 +60,6 @@ impl Accounts {
         let details = json!({ "reason": { "from": before, "to": reason } });
         let entry = AuditEntry::of_subscriber(action, id).with(details);
         transaction.commit_change(entry).await?;
-        Ok(Suspended::Changed)
+        Ok(Some(true))
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::OperatorError;
 use super::account::Account;
-use crate::accounts::{Accounts, Deleted, Restored};
+use crate::accounts::{Accounts, Deleted};
 use crate::config::OperatorSettings;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
@@ -74,11 +74,8 @@ pub(super) async fn restore(
     json: bool,
     id: SubscriberId,
 ) -> Result<(), OperatorError> {
-    let is_changed = match accounts.restore(id, Author::operator(None)).await? {
-        Restored::NotFound => return Err(OperatorError::NotFound(id)),
-        Restored::Changed => true,
-        Restored::Unchanged => false,
-    };
+    let restored = accounts.restore(id, Author::operator(None)).await?;
+    let is_changed = restored.ok_or(OperatorError::NotFound(id))?;
     if json {
         println!(
             "{}",

@@ -13,7 +13,7 @@ use super::deletion;
 use super::limits::{self, LimitOptions};
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber, Suspended};
+use crate::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber};
 use crate::config::OperatorSettings;
 use crate::storage::{pool, tables};
 use mailgate_types::audit::Author;
@@ -55,7 +55,7 @@ pub enum SubscriberAction {
         #[arg(long, requires = "all_keys")]
         keep_email: bool,
     },
-    /// Set a subscriber's address at once: changes of it that could be confirmed or undone end, with all portal sessions.
+    /// Set a subscriber's address immediately: changes of it that wait or can be undone end, and so do all portal sessions.
     SetEmail {
         /// sub_…
         subscriber_id: String,
@@ -97,7 +97,7 @@ pub enum SubscriberAction {
         /// Its label: the right one is meant.
         #[arg(long, allow_hyphen_values = true)]
         label: Option<String>,
-        /// Remove it at once: it can't be restored.
+        /// Remove it immediately: it can't be restored.
         #[arg(long)]
         now: bool,
     },
@@ -258,11 +258,7 @@ async fn suspend(
     reason: Option<&str>,
 ) -> Result<(), OperatorError> {
     let suspended = accounts.suspend(id, reason, Author::operator(None));
-    let is_changed = match suspended.await? {
-        Suspended::NotFound => return Err(OperatorError::NotFound(id)),
-        Suspended::Changed => true,
-        Suspended::Unchanged => false,
-    };
+    let is_changed = suspended.await?.ok_or(OperatorError::NotFound(id))?;
     let status = reason.map_or("active", |_| "suspended");
     if json {
         let id = id.to_string();

@@ -17,7 +17,7 @@ use crate::operator::answered;
 use crate::portal::visitor::{Visitor, api_secret};
 use crate::support::caller::{Answer, Caller, anonymous, path, text};
 use crate::support::gateway::{Gateway, OPERATOR, create_app};
-use crate::support::patience;
+use crate::support::lock_waits::until_waiting;
 use crate::support::smtp_client::SmtpClient;
 use crate::support::stand_in::StandIn;
 
@@ -308,17 +308,7 @@ async fn a_restore_under_way_is_waited_for_and_nothing_is_removed() {
         let stop = CancellationToken::new();
         mailboxes.delete_due_subscribers(&stop).await
     });
-    patience::until("the removal waits for the restore", async || {
-        sqlx::query_scalar::<_, bool>(
-            "SELECT EXISTS (SELECT FROM pg_stat_activity
-                            WHERE datname = current_database() AND wait_event_type = 'Lock'
-                                  AND query LIKE '%FROM subscribers WHERE id = $1 FOR UPDATE%')",
-        )
-        .fetch_one(&mut gateway.database().await)
-        .await
-        .unwrap()
-    })
-    .await;
+    until_waiting(&gateway, "FROM subscribers WHERE id = $1 FOR UPDATE", 1).await;
     sqlx::query("UPDATE subscribers SET deletion_due_at = NULL WHERE id = $1")
         .bind(gateway.subscriber.0)
         .execute(&mut *restoring)

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod gateway;
 pub mod gmail_stand_in;
 pub mod graph_stand_in;
+pub mod lock_waits;
 pub mod log_guard;
 pub mod patience;
 pub mod payprov_proxy;

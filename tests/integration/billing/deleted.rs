@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use mailgate_sandbox::payprov::Action;
 use mailgate_types::clock::Clock as _;
 
-use mailgate::accounts::{Deleted, Restored};
+use mailgate::accounts::Deleted;
 use serde_json::json;
 
 use super::Billed;
@@ -68,7 +68,7 @@ impl Billed {
     async fn restore(&self) {
         let accounts = &self.gateway.daemon.accounts;
         let restored = accounts.restore(self.gateway.subscriber, OPERATOR).await;
-        assert_eq!(restored.unwrap(), Restored::Changed);
+        assert_eq!(restored.unwrap(), Some(true));
     }
 
     /// Waits until its only subscription ends with the period, or renews.

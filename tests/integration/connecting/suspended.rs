@@ -5,7 +5,7 @@ use sqlx::{Connection as _, Executor as _};
 
 use super::{Visit, active, complete, execute, link, session, until_callback};
 use crate::support::gateway::{Gateway, MAILBOX};
-use crate::support::patience;
+use crate::support::lock_waits::until_waiting;
 
 const SUSPEND: &str = "UPDATE subscribers SET suspended_at = now(), suspension_reason = 'Spam'";
 const DELETE: &str = "UPDATE subscribers SET deletion_due_at = now() + interval '7 days'";
@@ -78,17 +78,7 @@ async fn waits_for(change: &'static str) {
         suspending.execute(statement).await.unwrap();
     }
     let came_back = tokio::spawn(complete(callback));
-    patience::until("the connection waits for the suspension", async || {
-        sqlx::query_scalar::<_, bool>(
-            "SELECT EXISTS (SELECT FROM pg_stat_activity
-                            WHERE datname = current_database() AND wait_event_type = 'Lock'
-                                  AND query LIKE '%FOR KEY SHARE OF subscribers%')",
-        )
-        .fetch_one(&mut gateway.database().await)
-        .await
-        .unwrap()
-    })
-    .await;
+    until_waiting(&gateway, "FOR KEY SHARE OF subscribers", 1).await;
     suspending.commit().await.unwrap();
     let page = came_back.await.unwrap();
     page.is_failure(400, "app_suspended");

@@ -1,10 +1,10 @@
 //! More keys than one would create by hand.
 
-use super::until_waiting;
 use crate::portal::visitor::Visitor;
 use crate::strangers::raw::Raw;
 use crate::support::caller::Caller;
 use crate::support::gateway::Gateway;
+use crate::support::lock_waits::until_waiting;
 
 /// Additional send keys of the gateway's app.
 async fn insert_send_keys(gateway: &Gateway, count: i32) {

@@ -5,9 +5,9 @@ use mailgate_types::audit::{Actor, Author, Credential, Shown};
 use mailgate_types::clock::Clock as _;
 use serde_json::json;
 
-use super::{until_waiting, waiting};
 use crate::support::caller::{Caller, text};
 use crate::support::gateway::{Gateway, OPERATOR};
+use crate::support::lock_waits::{until_waiting, waiting};
 use crate::support::patience;
 
 fn by(gateway: &Gateway, credential: Credential) -> Author {
