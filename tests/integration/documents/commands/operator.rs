@@ -64,8 +64,10 @@ async fn what_an_operator_types_works() {
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
         .find(|word| word.starts_with("sub_"))
         .expect("an id");
+    let script = operator("export MAILGATE_CONFIG=");
+    let script = script.replace("/etc/mailgate/mailgate.toml", "mailgate.toml");
     let script = filled(
-        &operator("export MAILGATE_CONFIG="),
+        &script,
         &[
             ("sub_…", id),
             ("--yes --label \"ACME\"", "--yes --label Other"),
