@@ -386,8 +386,11 @@ impl DedicatedConnection {
         };
         connection.execute(self.setup).await?;
         if let Some(left) = &self.left {
+            // Who signed in, not the role that it works as, may see and end backends of this login.
+            connection.execute("SET ROLE NONE").await?;
             left.end(&mut connection).await?;
             self.backend = Some(backend_of(&mut connection).await?);
+            connection.execute("RESET ROLE").await?;
         }
         Ok(connection)
     }

@@ -15,6 +15,7 @@ mod refusing_database;
 mod reload;
 mod request_log;
 mod runbook;
+mod second_role;
 mod systemd;
 mod unable;
 mod warnings;

@@ -1,0 +1,98 @@
+//! A second role takes over with a new password, as `docs/postgres.md` has it: it works as the first one, and the
+//! gateway still knows its own backends.
+
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
+use url::Url;
+
+use crate::crash::database::{DurablePostgres, NAME};
+use crate::documents::blocks::Page;
+use crate::support::gateway::Gateway;
+use crate::support::patience;
+use mailgate::storage::left_backends::LeftBackends;
+use mailgate::storage::pool::DedicatedConnection;
+
+const PASSWORD: &str = "correct-horse";
+
+const SLOW: &str = "SELECT pg_sleep(600)";
+
+/// The statements of the page.
+fn documented() -> String {
+    let prose = Page::named("docs/postgres.md").prose();
+    let begins = prose.find("CREATE ROLE mailgate2 ").unwrap();
+    let (statements, _) = prose[begins..].split_once('`').unwrap();
+    statements.replace('…', PASSWORD)
+}
+
+/// A database that belongs to the role `mailgate`, and the URL by which `mailgate2` uses it.
+async fn taken_over(server: &DurablePostgres) -> (PgConnection, String) {
+    let url = server.create_database().await;
+    let mut admin = PgConnection::connect(&url).await.unwrap();
+    for statement in [
+        "CREATE ROLE mailgate LOGIN",
+        &format!("ALTER DATABASE {NAME} OWNER TO mailgate"),
+        "ALTER SCHEMA public OWNER TO mailgate",
+        &documented(),
+    ] {
+        admin
+            .execute(AssertSqlSafe(statement.to_owned()))
+            .await
+            .unwrap();
+    }
+    let mut url = Url::parse(&url).unwrap();
+    url.set_username("mailgate2").unwrap();
+    url.set_password(Some(PASSWORD)).unwrap();
+    (admin, url.into())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_taken_and_all_belongs_to_the_first_role() {
+    let server = DurablePostgres::start().await;
+    let (mut admin, url) = taken_over(&server).await;
+    let gateway = Gateway::builder().database(&url).start().await;
+    assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
+    gateway
+        .eventually("the message is sent", async |gateway| {
+            gateway.arrived().await.len() == 1
+        })
+        .await;
+    let others: Vec<String> = sqlx::query_scalar(
+        "SELECT relname::text FROM pg_class
+         WHERE relnamespace = 'public'::regnamespace AND relowner <> 'mailgate'::regrole",
+    )
+    .fetch_all(&mut admin)
+    .await
+    .unwrap();
+    assert_eq!(others, [] as [&str; 0]);
+    gateway.stop().await;
+}
+
+async fn sleeping(admin: &mut PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE query = $1")
+        .bind(SLOW)
+        .fetch_one(admin)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_was_left_is_ended() {
+    let server = DurablePostgres::start().await;
+    let (mut admin, url) = taken_over(&server).await;
+    let pool: PgPool = PgPoolOptions::new().connect(&url).await.unwrap();
+    let mut connection = DedicatedConnection::one_at_a_time(pool.clone(), LeftBackends::default());
+    tokio::select! {
+        slow = connection.run(async |connection| connection.execute(SLOW).await) => panic!("{slow:?}"),
+        () = patience::until("the statement runs", async || sleeping(&mut admin).await == 1) => {}
+    }
+    let role: String = connection
+        .run(async |connection| {
+            let role = sqlx::query_scalar("SELECT current_user::text");
+            role.fetch_one(connection).await
+        })
+        .await
+        .unwrap();
+    assert_eq!(role, "mailgate");
+    assert_eq!(sleeping(&mut admin).await, 0);
+    pool.close().await;
+}
