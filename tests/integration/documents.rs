@@ -68,7 +68,7 @@ const LANGUAGES: [(&str, Use); 8] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 46] = [
+const STARTS: [(&str, Use); 47] = [
     (
         "make ",
         Use::Elsewhere(
@@ -153,6 +153,10 @@ const STARTS: [(&str, Use); 46] = [
     (
         "docker compose ",
         Use::Elsewhere("wants containers: tests/container runs it"),
+    ),
+    (
+        "[ -s \"$dump\" ]",
+        Use::Elsewhere("wants containers: tests/container runs its commands"),
     ),
     (
         "cat > /usr/local/bin/mailgate-dump",

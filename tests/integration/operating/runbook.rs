@@ -65,7 +65,6 @@ async fn every_query_is_answered() {
     let queries = used(Use::Query);
     assert!(queries.len() > 10);
     for query in queries {
-        assert_eq!(query.page, PAGE);
         let answer = connection.execute(AssertSqlSafe(query.text.clone())).await;
         if let Err(error) = answer {
             panic!("{}: {error}\n{}", query.place(), query.text);
