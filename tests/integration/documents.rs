@@ -102,7 +102,7 @@ const STARTS: [(&str, Use); 47] = [
     ),
     ("export MAILGATE_CONFIG=", Use::Operator),
     ("export MAILGATE_URL=", Use::Environment),
-    ("cargo build ", Use::Operator),
+    ("export MAILGATE_COMMIT=", Use::Operator),
     ("install -d /etc/mailgate/tls", Use::Operator),
     ("openssl req -x509 -newkey ec", Use::Operator),
     ("cat > /usr/local/bin/mailgate-certificate", Use::Operator),
