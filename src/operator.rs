@@ -9,6 +9,7 @@ mod deletion;
 pub mod limits;
 mod limits_in_force;
 pub mod mailboxes;
+mod page;
 pub mod queue;
 pub mod reseal;
 pub mod subscribers;

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::storage::apps::overview::{AppOverview, overview};
@@ -21,12 +22,9 @@ pub enum AppsAction {
         /// Of this subscriber only: sub_….
         #[arg(long)]
         subscriber: Option<SubscriberId>,
-        /// Apps at most.
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
-        limit: i64,
-        /// Apps to skip.
-        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=4_294_967_295))]
-        offset: i64,
+        /// Which rows.
+        #[command(flatten)]
+        page: Page,
     },
 }
 
@@ -44,14 +42,10 @@ pub async fn run(
 }
 
 async fn act(action: &AppsAction, as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
-    let AppsAction::List {
-        subscriber,
-        limit,
-        offset,
-    } = action;
+    let AppsAction::List { subscriber, page } = action;
     tables::require_tables(pool).await?;
     let mut connection = pool.acquire().await?;
-    let listed = overview(&mut connection, *subscriber, *limit, *offset).await?;
+    let listed = overview(&mut connection, *subscriber, page.limit, page.offset).await?;
     drop(connection);
     if as_json {
         let apps: Vec<Value> = listed.iter().map(shown).collect();
@@ -74,6 +68,7 @@ async fn act(action: &AppsAction, as_json: bool, pool: &PgPool) -> Result<(), Op
         ]);
     }
     print!("{}", table.text());
+    page.say_whether_full(listed.len());
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::storage::mailboxes::overview::{MailboxOverview, overview};
@@ -22,12 +23,9 @@ pub enum MailboxesAction {
         /// messages that wait after a failed attempt.
         #[arg(long)]
         failing: bool,
-        /// Mailboxes at most.
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
-        limit: i64,
-        /// Mailboxes to skip.
-        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=4_294_967_295))]
-        offset: i64,
+        /// Which rows.
+        #[command(flatten)]
+        page: Page,
     },
 }
 
@@ -45,15 +43,11 @@ pub async fn run(
 }
 
 async fn act(action: &MailboxesAction, as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
-    let MailboxesAction::List {
-        failing,
-        limit,
-        offset,
-    } = action;
+    let MailboxesAction::List { failing, page } = action;
     tables::require_tables(pool).await?;
     let mut connection = pool.acquire().await?;
     let now = pool::clock(&mut *connection).await?;
-    let listed = overview(&mut connection, *failing, now, *limit, *offset).await?;
+    let listed = overview(&mut connection, *failing, now, page.limit, page.offset).await?;
     drop(connection);
     if as_json {
         let mailboxes: Vec<Value> = listed.iter().map(shown).collect();
@@ -76,6 +70,7 @@ async fn act(action: &MailboxesAction, as_json: bool, pool: &PgPool) -> Result<(
         ]);
     }
     print!("{}", table.text());
+    page.say_whether_full(listed.len());
     Ok(())
 }
 

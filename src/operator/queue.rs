@@ -8,6 +8,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use crate::sending::queue::{Queue, QueueError, QueuedMessage, Scope};
@@ -39,12 +40,9 @@ pub enum QueueAction {
         /// Waiting for this only: scheduled, subscription, mailbox_limit, temporary_failure.
         #[arg(long)]
         reason: Option<WaitingReason>,
-        /// Messages at most.
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
-        limit: i64,
-        /// Messages to skip.
-        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=4_294_967_295))]
-        offset: i64,
+        /// Which rows.
+        #[command(flatten)]
+        page: Page,
     },
     /// Show a message that waits or is being sent.
     Show {
@@ -106,15 +104,14 @@ async fn act(action: &QueueAction, as_json: bool, pool: PgPool) -> Result<(), Op
             app,
             mailbox,
             reason,
-            limit,
-            offset,
+            page,
         } => {
             let app = match app {
                 Some(app) => Some(find(app).await?),
                 None => None,
             };
-            let listed = queue.list(app, *mailbox, *reason, *limit, *offset).await?;
-            print_list(as_json, &listed);
+            let listed = (queue.list(app, *mailbox, *reason, page.limit, page.offset)).await?;
+            print_list(as_json, &listed, *page);
         }
         QueueAction::Show { log_id } => {
             let (message, error) = queue
@@ -203,7 +200,7 @@ fn print_canceled(as_json: bool, canceled: u64, left: u64) {
     }
 }
 
-fn print_list(as_json: bool, listed: &[QueuedMessage]) {
+fn print_list(as_json: bool, listed: &[QueuedMessage], page: Page) {
     if as_json {
         let messages: Vec<Value> = listed.iter().map(shown).collect();
         println!("{}", json!({ "messages": messages }));
@@ -225,6 +222,7 @@ fn print_list(as_json: bool, listed: &[QueuedMessage]) {
         ]);
     }
     print!("{}", table.text());
+    page.say_whether_full(listed.len());
 }
 
 fn print_one(as_json: bool, message: &QueuedMessage, error: Option<&str>) {

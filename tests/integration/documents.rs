@@ -139,7 +139,7 @@ const STARTS: [(&str, Use); 47] = [
         Use::Elsewhere("wants machines of its own: tests/integration/replicas runs HAProxy"),
     ),
     (
-        "haproxy -c -f ",
+        "haproxy -c -V -f ",
         Use::Elsewhere("wants machines of its own: tests/integration/replicas runs HAProxy"),
     ),
     (

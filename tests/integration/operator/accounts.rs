@@ -85,6 +85,15 @@ async fn apps_are_listed_of_all_or_of_one() {
         own,
         apps(&gateway, &["--limit", "1", "--offset", "1"]).await
     );
+    for (limit, is_told) in [("1", true), ("2", true), ("3", false)] {
+        let listed = Invocation::new(["apps", "list", "--limit", limit])
+            .set("DATABASE__URL", &gateway.database_url)
+            .set("SEAL__KEYS", SEAL_KEY)
+            .finish()
+            .await;
+        let hint = format!("there may be more: --offset {limit}");
+        assert_eq!(listed.stderr.contains(&hint), is_told, "{}", listed.stderr);
+    }
     assert_eq!(own[0]["id"], app.id.to_string());
     assert_eq!(own[0]["subscriber_id"], other);
     assert_eq!(own[0]["name"], "Another");

@@ -1,0 +1,27 @@
+//! Which part of a long list is printed.
+
+use clap::Args;
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Page {
+    /// Rows at most.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    pub limit: i64,
+    /// Rows to skip.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=4_294_967_295))]
+    pub offset: i64,
+}
+
+impl Page {
+    /// Says on standard error that the list may go on, where as many rows as were asked for are printed.
+    pub(super) fn say_whether_full(self, rows: usize) {
+        if i64::try_from(rows).is_ok_and(|rows| rows < self.limit) {
+            return;
+        }
+        let next = self.offset.saturating_add(self.limit);
+        eprintln!(
+            "mailgate: there may be more: --offset {next} shows the next ones, --limit at most 1000 at once"
+        );
+    }
+}
