@@ -14,14 +14,14 @@ pub struct Page {
 }
 
 impl Page {
-    /// Says on standard error that the list may go on, where as many rows as were asked for are printed.
+    /// Says on standard error that there may be more rows, if as many were printed as were asked for.
     pub(super) fn say_whether_full(self, rows: usize) {
         if i64::try_from(rows).is_ok_and(|rows| rows < self.limit) {
             return;
         }
         let next = self.offset.saturating_add(self.limit);
         eprintln!(
-            "mailgate: there may be more: --offset {next} shows the next ones, --limit at most 1000 at once"
+            "mailgate: there may be more: --offset {next} shows the next rows, and --limit takes up to 1000"
         );
     }
 }

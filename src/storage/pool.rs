@@ -386,7 +386,7 @@ impl DedicatedConnection {
         };
         connection.execute(self.setup).await?;
         if let Some(left) = &self.left {
-            // Who signed in, not the role that it works as, may see and end backends of this login.
+            // The user that logged in may see and end its own backends; a role that it has taken on may not.
             connection.execute("SET ROLE NONE").await?;
             left.end(&mut connection).await?;
             self.backend = Some(backend_of(&mut connection).await?);

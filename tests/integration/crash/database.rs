@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use mailgate_sandbox::postgres::{self, Durability, PostgresError, PrivatePostgres};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tempfile::TempDir;
 
 use crate::command_line::process;
@@ -89,6 +90,16 @@ impl DurablePostgres {
             },
         )
         .await;
+    }
+}
+
+/// Has the database belong to this role.
+pub async fn give_to(admin: &mut PgConnection, role: &str) {
+    for statement in [
+        format!("ALTER DATABASE {NAME} OWNER TO {role}"),
+        format!("ALTER SCHEMA public OWNER TO {role}"),
+    ] {
+        admin.execute(AssertSqlSafe(statement)).await.unwrap();
     }
 }
 

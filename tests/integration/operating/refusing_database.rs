@@ -8,7 +8,7 @@ use url::Url;
 
 use super::request_log::{lines, send};
 use crate::command_line::serve::replica;
-use crate::crash::database::{DurablePostgres, NAME};
+use crate::crash::database::{DurablePostgres, give_to};
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 
@@ -48,14 +48,10 @@ async fn with_password(server: &DurablePostgres, admin: &mut PgConnection, url: 
     let former = std::fs::read_to_string(&rules).unwrap();
     let rule = format!("local all {ROLE} scram-sha-256\n{former}");
     std::fs::write(&rules, rule).unwrap();
-    for statement in [
-        format!("CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'"),
-        format!("ALTER DATABASE {NAME} OWNER TO {ROLE}"),
-        format!("ALTER SCHEMA public OWNER TO {ROLE}"),
-        "SELECT pg_reload_conf()".to_owned(),
-    ] {
-        admin.execute(AssertSqlSafe(statement)).await.unwrap();
-    }
+    let create = format!("CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'");
+    admin.execute(AssertSqlSafe(create)).await.unwrap();
+    give_to(admin, ROLE).await;
+    admin.execute("SELECT pg_reload_conf()").await.unwrap();
     let mut url = Url::parse(url).unwrap();
     url.set_username(ROLE).unwrap();
     url.set_password(Some(PASSWORD)).unwrap();

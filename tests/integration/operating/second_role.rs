@@ -1,11 +1,10 @@
 //! A second role takes over with a new password, as `docs/postgres.md` has it: it works as the first one, and the
 //! gateway still knows its own backends.
 
-use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 use url::Url;
 
-use crate::crash::database::{DurablePostgres, NAME};
+use crate::crash::database::{DurablePostgres, give_to};
 use crate::documents::blocks::Page;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
@@ -28,17 +27,9 @@ fn documented() -> String {
 async fn taken_over(server: &DurablePostgres) -> (PgConnection, String) {
     let url = server.create_database().await;
     let mut admin = PgConnection::connect(&url).await.unwrap();
-    for statement in [
-        "CREATE ROLE mailgate LOGIN",
-        &format!("ALTER DATABASE {NAME} OWNER TO mailgate"),
-        "ALTER SCHEMA public OWNER TO mailgate",
-        &documented(),
-    ] {
-        admin
-            .execute(AssertSqlSafe(statement.to_owned()))
-            .await
-            .unwrap();
-    }
+    admin.execute("CREATE ROLE mailgate LOGIN").await.unwrap();
+    give_to(&mut admin, "mailgate").await;
+    admin.execute(AssertSqlSafe(documented())).await.unwrap();
     let mut url = Url::parse(&url).unwrap();
     url.set_username("mailgate2").unwrap();
     url.set_password(Some(PASSWORD)).unwrap();
@@ -79,7 +70,7 @@ async fn sleeping(admin: &mut PgConnection) -> i64 {
 async fn a_backend_that_was_left_is_ended() {
     let server = DurablePostgres::start().await;
     let (mut admin, url) = taken_over(&server).await;
-    let pool: PgPool = PgPoolOptions::new().connect(&url).await.unwrap();
+    let pool = PgPool::connect(&url).await.unwrap();
     let mut connection = DedicatedConnection::one_at_a_time(pool.clone(), LeftBackends::default());
     tokio::select! {
         slow = connection.run(async |connection| connection.execute(SLOW).await) => panic!("{slow:?}"),
