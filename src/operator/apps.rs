@@ -53,7 +53,7 @@ async fn act(action: &AppsAction, as_json: bool, pool: &PgPool) -> Result<(), Op
         return Ok(());
     }
     if listed.is_empty() {
-        println!("No apps.");
+        println!("{}", page.empty("No apps."));
         return Ok(());
     }
     let mut table = Table::new(["APP", "ID", "SUBSCRIBER", "MAILBOXES", "CREATED", "NAME"]);

@@ -55,7 +55,7 @@ async fn act(action: &MailboxesAction, as_json: bool, pool: &PgPool) -> Result<(
         return Ok(());
     }
     if listed.is_empty() {
-        println!("No mailboxes.");
+        println!("{}", page.empty("No mailboxes."));
         return Ok(());
     }
     let mut table = Table::new(["MAILBOX", "APP", "ADDRESS", "PLUGIN", "STATUS", "TROUBLE"]);

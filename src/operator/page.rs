@@ -14,6 +14,15 @@ pub struct Page {
 }
 
 impl Page {
+    /// What an empty page says: `nothing` if it is the first one.
+    pub(super) fn empty(self, nothing: &'static str) -> &'static str {
+        if self.offset > 0 {
+            "No more rows."
+        } else {
+            nothing
+        }
+    }
+
     /// Says on standard error that there may be more rows, if as many were printed as were asked for.
     pub(super) fn say_whether_full(self, rows: usize) {
         if i64::try_from(rows).is_ok_and(|rows| rows < self.limit) {

@@ -207,7 +207,7 @@ fn print_list(as_json: bool, listed: &[QueuedMessage], page: Page) {
         return;
     }
     if listed.is_empty() {
-        println!("Nothing waits.");
+        println!("{}", page.empty("Nothing waits."));
         return;
     }
     let mut table = Table::new(["MESSAGE", "APP", "MAILBOX", "WAITS FOR", "ATTEMPTS", "DUE"]);

@@ -1,10 +1,20 @@
 //! Backends of the database that this process has left in the middle of a statement. One may still be about to commit, for
 //! as long as a standby doesn't answer; once it has ended, what it has done stands, and it does nothing more.
+//!
+//! The user that logged in may see and end its own backends; a role that it has taken on may not. So these questions are
+//! asked without that role.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{Executor as _, PgConnection};
+
+/// Without the role that a login has taken on. After an error the connection must be given up, or its transaction
+/// rolled back, which ends this too.
+const AS_LOGIN: &str = "SET ROLE NONE";
+
+/// With it again.
+const AS_ROLE: &str = "RESET ROLE";
 
 /// How long a backend is waited for, in milliseconds.
 const ENDS_WITHIN: i64 = 3_000;
@@ -18,12 +28,14 @@ pub struct Backend {
 
 /// The backend of a connection.
 pub async fn backend_of(connection: &mut PgConnection) -> Result<Backend, sqlx::Error> {
+    connection.execute(AS_LOGIN).await?;
     let backend = sqlx::query!(
         r#"SELECT pid AS "process!", backend_start AS "began_at!"
            FROM pg_stat_activity WHERE pid = pg_backend_pid()"#
     )
-    .fetch_one(connection)
+    .fetch_one(&mut *connection)
     .await?;
+    connection.execute(AS_ROLE).await?;
     Ok(Backend {
         process: backend.process,
         began_at: backend.began_at,
@@ -44,9 +56,14 @@ impl LeftBackends {
     ///
     /// # Errors
     ///
-    /// The database's error, or that one has not ended yet: they stay left then.
+    /// The database's error, or that one has not ended yet: they stay left then, and the connection must be given up, or
+    /// its transaction rolled back.
     pub async fn end(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         let left = self.with(|left| left.clone());
+        if left.is_empty() {
+            return Ok(());
+        }
+        connection.execute(AS_LOGIN).await?;
         for backend in left {
             let has_ended = sqlx::query_scalar!(
                 r#"SELECT coalesce(bool_and(pg_terminate_backend(pid, $3)), true) AS "has_ended!"
@@ -62,6 +79,7 @@ impl LeftBackends {
             }
             self.with(|left| left.retain(|other| *other != backend));
         }
+        connection.execute(AS_ROLE).await?;
         Ok(())
     }
 

@@ -386,11 +386,8 @@ impl DedicatedConnection {
         };
         connection.execute(self.setup).await?;
         if let Some(left) = &self.left {
-            // The user that logged in may see and end its own backends; a role that it has taken on may not.
-            connection.execute("SET ROLE NONE").await?;
             left.end(&mut connection).await?;
             self.backend = Some(backend_of(&mut connection).await?);
-            connection.execute("RESET ROLE").await?;
         }
         Ok(connection)
     }

@@ -66,24 +66,51 @@ async fn sleeping(admin: &mut PgConnection) -> i64 {
         .unwrap()
 }
 
+/// A connection that has left its backend in the middle of a statement.
+async fn leaving(
+    admin: &mut PgConnection,
+    pool: &PgPool,
+    left: &LeftBackends,
+) -> DedicatedConnection {
+    let mut connection = DedicatedConnection::one_at_a_time(pool.clone(), left.clone());
+    tokio::select! {
+        slow = connection.run(async |connection| connection.execute(SLOW).await) => panic!("{slow:?}"),
+        () = patience::until("the statement runs", async || sleeping(admin).await == 1) => {}
+    }
+    connection
+}
+
+async fn role(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+    let role = sqlx::query_scalar("SELECT current_user::text");
+    role.fetch_one(connection).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_that_was_left_is_ended() {
+async fn a_backend_that_was_left_is_ended_by_the_next_connection() {
     let server = DurablePostgres::start().await;
     let (mut admin, url) = taken_over(&server).await;
     let pool = PgPool::connect(&url).await.unwrap();
-    let mut connection = DedicatedConnection::one_at_a_time(pool.clone(), LeftBackends::default());
-    tokio::select! {
-        slow = connection.run(async |connection| connection.execute(SLOW).await) => panic!("{slow:?}"),
-        () = patience::until("the statement runs", async || sleeping(&mut admin).await == 1) => {}
-    }
-    let role: String = connection
-        .run(async |connection| {
-            let role = sqlx::query_scalar("SELECT current_user::text");
-            role.fetch_one(connection).await
-        })
-        .await
-        .unwrap();
-    assert_eq!(role, "mailgate");
+    let mut connection = leaving(&mut admin, &pool, &LeftBackends::default()).await;
+    assert_eq!(connection.run(role).await.unwrap(), "mailgate");
     assert_eq!(sleeping(&mut admin).await, 0);
+    pool.close().await;
+}
+
+/// As when an opening is withdrawn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_was_left_is_ended_within_a_transaction() {
+    let server = DurablePostgres::start().await;
+    let (mut admin, url) = taken_over(&server).await;
+    let pool = PgPool::connect(&url).await.unwrap();
+    let left = LeftBackends::default();
+    let _connection = leaving(&mut admin, &pool, &left).await;
+    let mut connection = pool.acquire().await.unwrap();
+    let mut transaction = connection.begin().await.unwrap();
+    left.end(&mut transaction).await.unwrap();
+    assert_eq!(sleeping(&mut admin).await, 0);
+    assert_eq!(role(&mut transaction).await.unwrap(), "mailgate");
+    transaction.commit().await.unwrap();
+    assert_eq!(role(&mut connection).await.unwrap(), "mailgate");
+    drop(connection);
     pool.close().await;
 }

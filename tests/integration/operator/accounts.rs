@@ -85,6 +85,12 @@ async fn apps_are_listed_of_all_or_of_one() {
         own,
         apps(&gateway, &["--limit", "1", "--offset", "1"]).await
     );
+    let behind = Invocation::new(["apps", "list", "--offset", "2"])
+        .set("DATABASE__URL", &gateway.database_url)
+        .set("SEAL__KEYS", SEAL_KEY)
+        .finish()
+        .await;
+    assert_eq!(behind.stdout, "No more rows.\n");
     for (limit, is_told) in [("1", true), ("2", true), ("3", false)] {
         let listed = Invocation::new(["apps", "list", "--limit", limit])
             .set("DATABASE__URL", &gateway.database_url)
