@@ -12,9 +12,9 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use toml::{Table, Value};
 
-use crate::config::{self, ConfigError, Settings};
+use mailgate_settings::{self, ConfigError, Settings};
 use crate::daemon::{self, Daemon, DaemonError};
-use crate::telemetry;
+use mailgate_telemetry;
 use demo::{Demo, DemoError};
 use home::{Home, HomeError};
 use mailgate_sandbox::certificates::{self, CertificateError, CertificateFiles};

@@ -1,22 +1,22 @@
 //! The fuzz targets, each a parser of what comes from outside with the invariants that hold for
 //! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
 
-use crate::billing::notices::fuzzing::notice_texts;
-use crate::billing::{billing_events, billing_looks};
-use crate::config::fuzzing::settings;
-use crate::providers::egress::fuzzing::web_addresses;
-use crate::providers::mail::bcc_from_envelope::fuzzing::addressed_message;
-use crate::providers::mail::gmail::gmail_answers;
-use crate::providers::mail::graph::{graph_answers, graph_draft};
-use crate::providers::mail::imap::fuzzing::imap_responses;
-use crate::providers::mail::oauth::token_answers;
-use crate::providers::mail::received::fuzzing::received_mail;
-use crate::providers::mail::smtp::smtp_replies;
-use crate::providers::payprov::client::fuzzing::payprov_answers;
-use crate::providers::retry_after_header;
-use crate::rest::fuzzing::{http_headers, queries, rest_bodies};
-use crate::rest::send_request;
-use crate::sending::raw_message::fuzzing::submitted_message;
+use mailgate_domain::billing::notices::fuzzing::notice_texts;
+use mailgate_domain::billing::{billing_events, billing_looks};
+use mailgate_settings::fuzzing::settings;
+use mailgate_providers::egress::fuzzing::web_addresses;
+use mailgate_providers::mail::bcc_from_envelope::fuzzing::addressed_message;
+use mailgate_providers::mail::gmail::gmail_answers;
+use mailgate_providers::mail::graph::{graph_answers, graph_draft};
+use mailgate_providers::mail::imap::fuzzing::imap_responses;
+use mailgate_providers::mail::oauth::token_answers;
+use mailgate_providers::mail::received::fuzzing::received_mail;
+use mailgate_providers::mail::smtp::smtp_replies;
+use mailgate_providers::payprov::client::fuzzing::payprov_answers;
+use mailgate_providers::retry_after_header;
+use mailgate_rest::fuzzing::{http_headers, queries, rest_bodies};
+use mailgate_rest::send_request;
+use mailgate_domain::sending::raw_message::fuzzing::submitted_message;
 use crate::smtp::reply::fuzzing::provider_refusals;
 use mailgate_bounces::fuzzing::bounces;
 use mailgate_smtp::connection::fuzzing::smtp_connection;

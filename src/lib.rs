@@ -25,25 +25,11 @@
 //!
 //! `fuzzing` lists what `make fuzz` runs, and is in no release.
 
-pub mod accounts;
-pub mod billing;
-pub mod certificates;
-pub mod compose;
-pub mod config;
 pub mod daemon;
 #[cfg(feature = "dev")]
 pub mod dev;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-pub mod mailboxes;
 pub mod operator;
-pub mod portal;
-pub mod providers;
-pub mod reports;
-pub mod rest;
-pub mod sending;
 pub mod smtp;
-pub mod storage;
-pub mod telemetry;
-pub mod webhooks;
 pub mod workers;

@@ -20,13 +20,13 @@ use std::path::Path;
 
 use sqlx::PgPool;
 
-use crate::accounts::reseal::ResealError;
-use crate::accounts::{CreateError, RenewError};
-use crate::config::{self, ConfigError, OperatorSettings};
-use crate::providers::mail::ProviderError;
-use crate::sending::queue::QueueError;
-use crate::storage::pool::{self, PoolError};
-use crate::telemetry;
+use mailgate_domain::accounts::reseal::ResealError;
+use mailgate_domain::accounts::{CreateError, RenewError};
+use mailgate_settings::{self, ConfigError, OperatorSettings};
+use mailgate_providers::mail::ProviderError;
+use mailgate_domain::sending::queue::QueueError;
+use mailgate_storage::pool::{self, PoolError};
+use mailgate_telemetry;
 use mailgate_types::ids::{LogId, SubscriberId};
 
 /// Why a command failed. Each text gives the reason.

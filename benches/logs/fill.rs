@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
-use mailgate::storage::partitions::midnight;
+use mailgate_storage::partitions::midnight;
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use mailgate::storage::pool::DedicatedConnection;
-use mailgate::storage::spool::{Attempt, Closing, Opening};
-use mailgate::storage::{gateways, journal};
+use mailgate_storage::pool::DedicatedConnection;
+use mailgate_storage::spool::{Attempt, Closing, Opening};
+use mailgate_storage::{gateways, journal};
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;

@@ -1,6 +1,6 @@
 //! A log to measure on.
 
-use mailgate::reports::Reports;
+use mailgate_domain::reports::Reports;
 use mailgate_types::ids::{AppId, SubscriberId};
 use sqlx::PgPool;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use mailgate::reports::{AppReference, Filter, Period, Start};
+use mailgate_domain::reports::{AppReference, Filter, Period, Start};
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{Days, Utc};
-use mailgate::accounts::{Accounts, AppFields};
-use mailgate::config::{self, DatabaseSettings};
-use mailgate::reports::Reports;
-use mailgate::storage::{partitions, pool, tables};
+use mailgate_domain::accounts::{Accounts, AppFields};
+use mailgate_settings::{self, DatabaseSettings};
+use mailgate_domain::reports::Reports;
+use mailgate_storage::{partitions, pool, tables};
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mailgate::accounts::Visitor;
-use mailgate::config;
+use mailgate_domain::accounts::Visitor;
+use mailgate_settings;
 use mailgate::daemon::{self, Daemon};
 use mailgate_sandbox::certificates;
 use mailgate_server::shutdown::Shutdown;

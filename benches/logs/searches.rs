@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use chrono::Utc;
-use mailgate::reports::{Filter, Search, Start};
+use mailgate_domain::reports::{Filter, Search, Start};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
 use uuid::Uuid;

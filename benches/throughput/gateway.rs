@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mailgate::accounts::{Accounts, AppFields, CreatedApp};
-use mailgate::config;
-use mailgate::mailboxes::{Mailboxes, NewConnection};
-use mailgate::providers::mail::MailProviders;
-use mailgate::storage::{pool, tables};
+use mailgate_domain::accounts::{Accounts, AppFields, CreatedApp};
+use mailgate_settings;
+use mailgate_domain::mailboxes::{Mailboxes, NewConnection};
+use mailgate_providers::mail::MailProviders;
+use mailgate_storage::{pool, tables};
 use mailgate::workers;
 use mailgate_sandbox::certificates::CertificateFiles;
 use mailgate_sandbox::postgres::PrivatePostgres;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use mailgate::accounts::CreatedApp;
-use mailgate::storage::webhook_messages;
+use mailgate_domain::accounts::CreatedApp;
+use mailgate_storage::webhook_messages;
 use mailgate_types::event::Emission;
 use sqlx::{Connection as _, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use mailgate_sandbox::certificates::{self, CertificateFiles};
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use sqlx::{Connection as _, PgConnection};

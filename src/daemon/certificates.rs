@@ -11,9 +11,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::DaemonError;
 use super::challenges::challenge_router;
-use crate::certificates::Certificates;
-use crate::config::{AcmeSettings, CertificateSource, Settings};
-use crate::storage::pool::PoolError;
+use mailgate_domain::certificates::Certificates;
+use mailgate_settings::{AcmeSettings, CertificateSource, Settings};
+use mailgate_storage::pool::PoolError;
 use crate::workers;
 use mailgate_server::http::{self, HttpLimits, Https};
 use mailgate_server::shutdown::Shutdown;

@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::certificates::Challenges;
+use mailgate_domain::certificates::Challenges;
 
 /// Its one path.
 pub(super) fn challenge_router(challenges: Challenges) -> Router {

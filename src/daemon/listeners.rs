@@ -6,8 +6,8 @@ use tokio::net::TcpListener;
 
 use super::DaemonError;
 use super::systemd::Inherited;
-use crate::config::{AcmeChallenge, CertificateSource, Settings};
-use crate::portal::Submission;
+use mailgate_settings::{AcmeChallenge, CertificateSource, Settings};
+use mailgate_portal::Submission;
 use mailgate_server::{ListenError, bind};
 
 /// The bound sockets of all addresses in the settings.

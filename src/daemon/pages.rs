@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use axum::Router;
 
-use crate::accounts::SignInMail;
-use crate::portal::{self, Parts, PortalState, Submission};
-use crate::rest::{AppState, router};
+use mailgate_domain::accounts::SignInMail;
+use mailgate_portal::{self, Parts, PortalState, Submission};
+use mailgate_rest::{AppState, router};
 
 /// All paths of the HTTP interface, with the portal's among them.
 pub(super) fn routes(

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toml::Table;
 use tracing::field::display;
 
-use crate::config::{self, Fingerprint, Settings};
-use crate::telemetry;
+use mailgate_settings::{self, Fingerprint, Settings};
+use mailgate_telemetry;
 use crate::workers;
 use mailgate_server::tls::ServerCertificate;
 

@@ -2,8 +2,8 @@
 
 use secrecy::ExposeSecret as _;
 
-use crate::config::Settings;
-use crate::telemetry::{memory, open_files};
+use mailgate_settings::Settings;
+use mailgate_telemetry::{memory, open_files};
 
 /// One line for each warning, with what to do.
 #[must_use]

@@ -9,8 +9,8 @@ use sqlx::PgPool;
 use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::storage::apps::overview::{AppOverview, overview};
-use crate::storage::tables;
+use mailgate_storage::apps::overview::{AppOverview, overview};
+use mailgate_storage::tables;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
 

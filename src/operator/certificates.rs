@@ -9,8 +9,8 @@ use sqlx::PgPool;
 
 use super::table::Table;
 use super::{OperatorError, on_database};
-use crate::storage::certificates::overview::{self, CertificateOverview};
-use crate::storage::tables;
+use mailgate_storage::certificates::overview::{self, CertificateOverview};
+use mailgate_storage::tables;
 use mailgate_types::moment::iso8601;
 
 /// What to do.

@@ -15,7 +15,7 @@ use toml::Table as Settings;
 
 use super::OperatorError;
 use super::table::Table;
-use crate::config;
+use mailgate_settings;
 
 /// How long one check may take.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -8,10 +8,10 @@ use tokio_util::task::TaskTracker;
 
 use super::OperatorError;
 use super::account::Account;
-use crate::accounts::{Accounts, Deleted};
-use crate::config::OperatorSettings;
-use crate::mailboxes::Mailboxes;
-use crate::providers::mail::MailProviders;
+use mailgate_domain::accounts::{Accounts, Deleted};
+use mailgate_settings::OperatorSettings;
+use mailgate_domain::mailboxes::Mailboxes;
+use mailgate_providers::mail::MailProviders;
 use mailgate_types::audit::Author;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;

@@ -7,8 +7,8 @@ use sqlx::PgPool;
 
 use super::OperatorError;
 use super::account::Account;
-use crate::accounts::Accounts;
-use crate::config::OperatorSettings;
+use mailgate_domain::accounts::Accounts;
+use mailgate_settings::OperatorSettings;
 use mailgate_types::audit::Author;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscriber_limit::SubscriberLimit;

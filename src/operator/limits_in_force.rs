@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 
 use super::table::Table;
-use crate::config::OperatorSettings;
-use crate::sending::quota::Quota;
-use crate::storage::subscribers::limits::{self, OwnLimits};
+use mailgate_settings::OperatorSettings;
+use mailgate_domain::sending::quota::Quota;
+use mailgate_storage::subscribers::limits::{self, OwnLimits};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscriber_limit::SubscriberLimit;
 

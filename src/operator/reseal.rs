@@ -8,11 +8,11 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::{OperatorError, on_database};
-use crate::accounts::reseal::{Progress, Resealed, reseal};
-use crate::mailboxes::LONGEST_SESSION;
-use crate::storage::pool;
-use crate::storage::sealed::SealedColumn;
-use crate::storage::tables;
+use mailgate_domain::accounts::reseal::{Progress, Resealed, reseal};
+use mailgate_domain::mailboxes::LONGEST_SESSION;
+use mailgate_storage::pool;
+use mailgate_storage::sealed::SealedColumn;
+use mailgate_storage::tables;
 use mailgate_types::moment::iso8601;
 use mailgate_types::seal::{SealKeys, UnsealError};
 

@@ -6,11 +6,11 @@ pub(crate) mod fuzzing;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::suppressed;
-use crate::providers::mail::verdict::Failure;
-use crate::sending::draft::PrepareError;
-use crate::sending::raw_message::RawMessageError;
-use crate::sending::{Blocked, Outcome, Receipt, Refusal, SendError};
-use crate::storage::outage::trouble;
+use mailgate_providers::mail::verdict::Failure;
+use mailgate_domain::sending::draft::PrepareError;
+use mailgate_domain::sending::raw_message::RawMessageError;
+use mailgate_domain::sending::{Blocked, Outcome, Receipt, Refusal, SendError};
+use mailgate_storage::outage::trouble;
 use mailgate_smtp::protocol::reply::Reply;
 use mailgate_types::send_at::SendAtError;
 

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{every, pause};
-use crate::certificates::{Attempted, Certificates};
-use crate::storage::outage::trouble;
+use mailgate_domain::certificates::{Attempted, Certificates};
+use mailgate_storage::outage::trouble;
 
 /// How often the database is asked for new certificates: all gateways show one within a minute.
 const SHOW: Duration = Duration::from_secs(10);

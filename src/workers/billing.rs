@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::billing::Billing;
-use crate::storage::outage::trouble;
+use mailgate_domain::billing::Billing;
+use mailgate_storage::outage::trouble;
 
 /// How many of each are worked on concurrently.
 const PLACES: usize = 8;

@@ -4,7 +4,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use metrics::gauge;
 
-use crate::config::Settings;
+use mailgate_settings::Settings;
 use mailgate_types::plugin::Plugin;
 
 /// How long before its expiry a secret is reported, and how long before it is an error.

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::client_secrets::ClientSecrets;
 use super::pause;
-use crate::certificates::ServedName;
-use crate::config::{CertificateSource, Settings};
-use crate::providers::tls::expiry;
+use mailgate_domain::certificates::ServedName;
+use mailgate_settings::{CertificateSource, Settings};
+use mailgate_providers::tls::expiry;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 

@@ -10,11 +10,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::reports::queues::{Queues, count_mailboxes, wal_archive_overdue};
-use crate::sending::quota::Quota;
-use crate::storage::outage::trouble;
-use crate::storage::queue_length::QueueLength;
-use crate::telemetry::top_subscribers::TopSubscribers;
+use mailgate_domain::reports::queues::{Queues, count_mailboxes, wal_archive_overdue};
+use mailgate_domain::sending::quota::Quota;
+use mailgate_storage::outage::trouble;
+use mailgate_storage::queue_length::QueueLength;
+use mailgate_telemetry::top_subscribers::TopSubscribers;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{LogId, WebhookMessageId};
 

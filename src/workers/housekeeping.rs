@@ -9,10 +9,10 @@ use tokio_util::task::TaskTracker;
 
 use super::every;
 use super::places::Places;
-use crate::accounts::Accounts;
-use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
-use crate::reports::Reports;
-use crate::webhooks::Webhooks;
+use mailgate_domain::accounts::Accounts;
+use mailgate_domain::mailboxes::{ADDRESS_PLACES, Mailboxes};
+use mailgate_domain::reports::Reports;
+use mailgate_domain::webhooks::Webhooks;
 
 /// How often expired connect links are removed.
 const LINKS: Duration = Duration::from_mins(1);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::clock::ClockWatch;
-use crate::sending::LeaseKeeper;
-use crate::storage::outage::trouble;
-use crate::storage::readiness::Readiness;
+use mailgate_domain::sending::LeaseKeeper;
+use mailgate_storage::outage::trouble;
+use mailgate_storage::readiness::Readiness;
 use mailgate_server::shutdown::Shutdown;
 
 /// How often the lease is renewed: a dozen times within its length.

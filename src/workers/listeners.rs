@@ -7,11 +7,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::accounts::Accounts;
-use crate::storage::apps::DeletedApps;
-use crate::storage::outage::trouble;
-use crate::storage::webhook_queue::NewRows;
-use crate::webhooks::Webhooks;
+use mailgate_domain::accounts::Accounts;
+use mailgate_storage::apps::DeletedApps;
+use mailgate_storage::outage::trouble;
+use mailgate_storage::webhook_queue::NewRows;
+use mailgate_domain::webhooks::Webhooks;
 
 /// The delay after listening failed.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use tokio_util::task::TaskTracker;
 
 use super::pause;
 use super::places::Places;
-use crate::mailboxes::{Mailboxes, REPLY_PLACES};
-use crate::storage::outage::trouble;
+use mailgate_domain::mailboxes::{Mailboxes, REPLY_PLACES};
+use mailgate_storage::outage::trouble;
 
 /// How often to poll for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::billing::notices::Notices;
-use crate::storage::outage::trouble;
+use mailgate_domain::billing::notices::Notices;
+use mailgate_storage::outage::trouble;
 
 /// How often to poll while there are none.
 const POLL: Duration = Duration::from_secs(1);

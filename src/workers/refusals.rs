@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::reports::Refusals;
-use crate::storage::outage::trouble;
+use mailgate_domain::reports::Refusals;
+use mailgate_storage::outage::trouble;
 
 /// How often to write.
 const EVERY: Duration = Duration::from_secs(1);

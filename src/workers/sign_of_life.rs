@@ -9,9 +9,9 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::sending::ClockSet;
-use crate::storage::outage::trouble;
-use crate::storage::sign_of_life::{read, replace};
+use mailgate_domain::sending::ClockSet;
+use mailgate_storage::outage::trouble;
+use mailgate_storage::sign_of_life::{read, replace};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::sign_of_life::SignOfLife;
 

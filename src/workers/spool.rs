@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::providers::mail::MailProviders;
-use crate::sending::Sending;
-use crate::storage::outage::trouble;
+use mailgate_providers::mail::MailProviders;
+use mailgate_domain::sending::Sending;
+use mailgate_storage::outage::trouble;
 
 /// How often to poll for due messages while there are none, for messages of processes that have ended, and for
 /// messages whose subscription is active again.

@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mailgate::certificates::Certificates;
-use mailgate::config::{AcmeChallenge, AcmeSettings};
-use mailgate::providers::tls;
+use mailgate_domain::certificates::Certificates;
+use mailgate_settings::{AcmeChallenge, AcmeSettings};
+use mailgate_providers::tls;
 use mailgate_types::clock::MovedClock;
 use mailgate_types::seal::SealKeys;
 use rustls::pki_types::{CertificateDer, ServerName};

@@ -10,7 +10,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
-use mailgate::accounts::Renewal;
+use mailgate_domain::accounts::Renewal;
 use mailgate_types::audit::AuditAction;
 use mailgate_types::ids::SubscriberId;
 use serde_json::Value;

@@ -4,8 +4,8 @@ mod kept;
 mod suppressed;
 mod told;
 
-use mailgate::storage::bounces::NewBounce;
-use mailgate::storage::{bounced_messages, suppressions};
+use mailgate_storage::bounces::NewBounce;
+use mailgate_storage::{bounced_messages, suppressions};
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::clock::Clock as _;
 use mailgate_types::ids::LogId;
@@ -31,7 +31,7 @@ async fn bounce(gateway: &Gateway, log: LogId, recipient: &str, bounce_type: Bou
         diagnostic: None,
     }];
     let (credential, now) = (gateway.mailbox.credential, gateway.clock.now());
-    let fresh = mailgate::storage::bounces::insert(&mut database, credential, &bounces, now, 100);
+    let fresh = mailgate_storage::bounces::insert(&mut database, credential, &bounces, now, 100);
     assert_eq!(fresh.await.unwrap().len(), 1);
     if bounce_type == BounceType::Permanent {
         let noted = [(recipient.to_owned(), log)];

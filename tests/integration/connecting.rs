@@ -26,7 +26,7 @@ mod way;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use mailgate::accounts::{AppFields, CreatedApp};
+use mailgate_domain::accounts::{AppFields, CreatedApp};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::seal::SealKeys;
 use reqwest::RequestBuilder;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chrono::Utc;
-use mailgate::config;
-use mailgate::providers::mail::MailProviders;
-use mailgate::providers::mail::reader::{MailReader, ReadError};
-use mailgate::providers::mail::transport::MailboxAccess;
+use mailgate_settings;
+use mailgate_providers::mail::MailProviders;
+use mailgate_providers::mail::reader::{MailReader, ReadError};
+use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
-use mailgate::storage::{certificates, partitions};
+use mailgate_storage::{certificates, partitions};
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::past::Past;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
 use mail_parser::MessageParser;
-use mailgate::storage::billing_notices;
+use mailgate_storage::billing_notices;
 use mailgate_types::clock::Clock;
 use mailgate_types::notice::{AmountDue, Notice};
 use toml::{Table, Value};

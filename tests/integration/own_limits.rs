@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use chrono::Utc;
-use mailgate::mailboxes::ConnectError;
-use mailgate::reports::queues::Queues;
-use mailgate::storage::spool::usage::{self, Most};
+use mailgate_domain::mailboxes::ConnectError;
+use mailgate_domain::reports::queues::Queues;
+use mailgate_storage::spool::usage::{self, Most};
 use mailgate_types::clock::Clock;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::subscriber_limit::SubscriberLimit;
@@ -109,7 +109,7 @@ async fn mailboxes_and_users_are_connected_up_to_the_subscribers_own_number() {
         let redirect_uri = format!("http://{}/oauth/callback", at.daemon.http_address);
         let email = format!("number-{number}@sandbox.example");
         let granted = at.sandbox.authorize(&redirect_uri, &email).await.unwrap();
-        let new = mailgate::mailboxes::NewConnection {
+        let new = mailgate_domain::mailboxes::NewConnection {
             app: gateway.app.id,
             user_id: Some(user),
             plugin: Plugin::A,

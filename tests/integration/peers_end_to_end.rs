@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
 use mail_parser::MessageParser;
-use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate_domain::mailboxes::{Connected, NewConnection};
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};

@@ -8,7 +8,7 @@ mod scheduled;
 mod summary;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::spool::usage::{self, Usage};
+use mailgate_storage::spool::usage::{self, Usage};
 use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 

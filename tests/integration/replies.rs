@@ -5,14 +5,14 @@ use std::time::SystemTime;
 use serde_json::Value;
 use sqlx::Connection;
 
-use mailgate::storage::mailboxes::due::note_sent;
-use mailgate::storage::replies;
+use mailgate_storage::mailboxes::due::note_sent;
+use mailgate_storage::replies;
 use mailgate_types::ids::{CredentialId, LogId};
 use uuid::Uuid;
 
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
-use mailgate::storage::replies::MOST_OF_A_MESSAGE;
+use mailgate_storage::replies::MOST_OF_A_MESSAGE;
 
 use crate::portal::visitor::Visitor;
 use crate::support::automatic_answers::{BY_CALENDAR, answers};

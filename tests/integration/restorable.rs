@@ -2,8 +2,8 @@
 //! does again once they are restored.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::accounts::{Deleted, SubscriberChange};
-use mailgate::storage::mailboxes::{addresses, due};
+use mailgate_domain::accounts::{Deleted, SubscriberChange};
+use mailgate_storage::mailboxes::{addresses, due};
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::clock::Clock as _;
 use mailgate_types::ids::PortalSessionId;

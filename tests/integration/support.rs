@@ -20,7 +20,7 @@ pub mod retention;
 pub mod smtp_client;
 pub mod stand_in;
 
-use mailgate::providers::mail::sent_copy::Sought;
+use mailgate_providers::mail::sent_copy::Sought;
 use mailgate_types::ids::LogId;
 
 /// Some message with this Message-ID, to be looked for.

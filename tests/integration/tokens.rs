@@ -2,7 +2,7 @@
 //! do it, with the stand-in where no honest provider would.
 
 use chrono::TimeDelta;
-use mailgate::mailboxes::Wanted;
+use mailgate_domain::mailboxes::Wanted;
 use mailgate_sandbox::certificates;
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};

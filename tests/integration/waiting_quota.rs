@@ -1,7 +1,7 @@
 //! What may wait for one subscriber: so many messages and bytes, over all its apps and all replicas; what leaves at once
 //! is not concerned, and neither is any other subscriber.
 
-use mailgate::storage::spool::usage::{self, Most, Usage};
+use mailgate_storage::spool::usage::{self, Most, Usage};
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn usage(gateway: &Gateway, app: AppId) -> Usage {
 
 /// Gives an app a mailbox at the stand-in.
 async fn connect(gateway: &Gateway, app: AppId) {
-    let connection = mailgate::mailboxes::NewConnection {
+    let connection = mailgate_domain::mailboxes::NewConnection {
         app,
         user_id: None,
         plugin: Plugin::B,

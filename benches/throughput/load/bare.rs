@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mailgate::config;
-use mailgate::providers::mail::MailProviders;
-use mailgate::providers::mail::transport::{MailTransport, MailboxAccess, Recipients, Unasked};
-use mailgate::providers::mail::verdict::Verdict;
+use mailgate_settings;
+use mailgate_providers::mail::MailProviders;
+use mailgate_providers::mail::transport::{MailTransport, MailboxAccess, Recipients, Unasked};
+use mailgate_providers::mail::verdict::Verdict;
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::message::Message;

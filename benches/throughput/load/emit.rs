@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use mailgate::storage::webhook_messages;
+use mailgate_storage::webhook_messages;
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::metadata::Metadata;

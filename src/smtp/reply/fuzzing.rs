@@ -1,7 +1,7 @@
 //! The fuzz target for a provider's reply as passed on to the client.
 
 use super::rejected;
-use crate::providers::mail::verdict::Failure;
+use mailgate_providers::mail::verdict::Failure;
 use mailgate_types::fuzzing::Input;
 
 /// A provider's refusal becomes exactly one reply, of the 5yz kind, whatever its text contains.

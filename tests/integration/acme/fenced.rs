@@ -1,8 +1,8 @@
 //! A process that slept through its lease writes nothing over its successor.
 
 use chrono::{TimeDelta, Utc};
-use mailgate::storage::acme_challenges;
-use mailgate::storage::certificates::{NewCertificate, claim, ensure, fail, store};
+use mailgate_storage::acme_challenges;
+use mailgate_storage::certificates::{NewCertificate, claim, ensure, fail, store};
 use mailgate_types::ids::CertificateId;
 
 use super::MX;

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse as _;
 use axum::response::Response;
-use mailgate::certificates::Attempted;
+use mailgate_domain::certificates::Attempted;
 use mailgate_sandbox::certificates;
 use mailgate_server::http::{HttpLimits, Https, serve_tls};
 use mailgate_server::shutdown::Shutdown;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use mailgate::certificates::Attempted;
+use mailgate_domain::certificates::Attempted;
 use mailgate_types::clock::MovedClock;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -164,7 +164,7 @@ async fn names_are_proven_by_tls_and_rest_is_served_by_it() {
     .await;
     let certificates = gateway.daemon.certificates.clone().unwrap();
     assert_eq!(certificates.missing(), Vec::<String>::new());
-    let tls = mailgate::providers::tls::client(Some(root)).unwrap();
+    let tls = mailgate_providers::tls::client(Some(root)).unwrap();
     for http1_only in [false, true] {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured({

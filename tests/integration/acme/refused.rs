@@ -1,7 +1,7 @@
 //! Orders that bring no certificate: what was shown before goes on being shown.
 
-use mailgate::certificates::Attempted;
-use mailgate::storage::acme_accounts;
+use mailgate_domain::certificates::Attempted;
+use mailgate_storage::acme_accounts;
 use mailgate_types::seal::SealKeys;
 use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;

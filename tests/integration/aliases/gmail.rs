@@ -1,6 +1,6 @@
 //! Gmail's `settings.sendAs`, by the stand-in of its interface.
 
-use mailgate::providers::mail::gmail::send_as::SCOPES;
+use mailgate_providers::mail::gmail::send_as::SCOPES;
 use mailgate_types::ids::CredentialId;
 use reqwest::Method;
 use serde_json::{Value, json};

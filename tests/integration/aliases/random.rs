@@ -1,7 +1,7 @@
 //! Who may send as what, beside a plain model of it, over random mailboxes. `MAILGATE_ALIASES_SEED` repeats a run.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::mailboxes::Wanted;
+use mailgate_domain::mailboxes::Wanted;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;

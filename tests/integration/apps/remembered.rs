@@ -1,6 +1,6 @@
 //! What a process remembers of an app between two messages is worth nothing once another process has changed it.
 
-use mailgate::mailboxes::Connected;
+use mailgate_domain::mailboxes::Connected;
 use reqwest::Method;
 use serde_json::{Value, json};
 

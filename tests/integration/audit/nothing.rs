@@ -1,6 +1,6 @@
 //! What changes nothing leaves nothing, and a change and its entry are there together or not at all.
 
-use mailgate::mailboxes::NewConnection;
+use mailgate_domain::mailboxes::NewConnection;
 use mailgate_types::plugin::Plugin;
 use reqwest::Method;
 use serde_json::json;

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use mailgate_sandbox::payprov::Action;
 use mailgate_types::clock::Clock as _;
 
-use mailgate::accounts::Deleted;
+use mailgate_domain::accounts::Deleted;
 use serde_json::json;
 
 use super::Billed;

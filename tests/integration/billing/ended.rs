@@ -1,6 +1,6 @@
 //! An API secret that is renewed while the provider is asked on behalf of the old one: nothing is changed there any more.
 
-use mailgate::accounts::Renewal;
+use mailgate_domain::accounts::Renewal;
 use mailgate_sandbox::payprov::Action;
 
 use super::Billed;

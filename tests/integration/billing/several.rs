@@ -1,8 +1,8 @@
 //! A customer with more than one living subscription is charged twice: the operator hears of it.
 
 use chrono::{TimeDelta, Utc};
-use mailgate::reports::queues::Queues;
-use mailgate::storage::spool::usage::Most;
+use mailgate_domain::reports::queues::Queues;
+use mailgate_storage::spool::usage::Most;
 use mailgate_sandbox::payprov::SECRET_KEY;
 use serde_json::{Value, json};
 

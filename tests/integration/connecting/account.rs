@@ -140,7 +140,7 @@ async fn what_an_answer_lacks_is_told() {
     // And so it is logged: names, and nothing that stands there.
     let account = json!({ "email": "ada@y.example", "sub": "s" });
     stand_in.tokens.queue_account(Answer::json(200, &account));
-    let new = mailgate::mailboxes::NewConnection {
+    let new = mailgate_domain::mailboxes::NewConnection {
         app: gateway.app.id,
         user_id: None,
         plugin: mailgate_types::plugin::Plugin::B,

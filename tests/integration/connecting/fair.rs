@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::mailboxes::{addresses, due};
+use mailgate_storage::mailboxes::{addresses, due};
 use mailgate_types::clock::Clock as _;
 use mailgate_types::ids::CredentialId;
 use sqlx::PgConnection;

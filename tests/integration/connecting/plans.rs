@@ -1,6 +1,6 @@
 //! What the database reads before a grant is revoked, however many mailboxes others have.
 
-use mailgate::storage::mailboxes::end::is_account_connected;
+use mailgate_storage::mailboxes::end::is_account_connected;
 use mailgate_types::plugin::Plugin;
 use sqlx::{Connection as _, PgConnection};
 

@@ -1,6 +1,6 @@
 //! Connect sessions that a renewed API secret has ended, and what is under way by them.
 
-use mailgate::accounts::Renewal;
+use mailgate_domain::accounts::Renewal;
 use serde_json::json;
 
 use super::{Visit, active, link, session, until_callback, walk};

@@ -2,7 +2,7 @@
 //! tokens that aren't any.
 
 use chrono::TimeDelta;
-use mailgate::mailboxes::{TokenError, Wanted};
+use mailgate_domain::mailboxes::{TokenError, Wanted};
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mailgate::providers::tls;
+use mailgate_providers::tls;
 use mailgate_types::ids::LogId;
 use mailgate_types::plugin::Plugin;
 use rustls::pki_types::ServerName;

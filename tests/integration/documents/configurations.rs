@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use mailgate::config::{self, Settings};
+use mailgate_settings::{self, Settings};
 use mailgate_server::tls::ServerCertificate;
 use tempfile::{NamedTempFile, TempDir};
 use toml::Table;

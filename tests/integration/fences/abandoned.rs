@@ -4,8 +4,8 @@ use std::future::Future;
 use std::task::Poll;
 use std::time::Duration;
 
-use mailgate::config::DatabaseSettings;
-use mailgate::storage::{pool, transaction};
+use mailgate_settings::DatabaseSettings;
+use mailgate_storage::{pool, transaction};
 use secrecy::SecretString;
 use sqlx::{PgPool, Row};
 use tokio::io::AsyncWriteExt;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::subscribers::billing::renewals;
-use mailgate::storage::{billing_jobs, billing_notices, mailboxes, payprov_events};
+use mailgate_storage::subscribers::billing::renewals;
+use mailgate_storage::{billing_jobs, billing_notices, mailboxes, payprov_events};
 
 use crate::support::gateway::Gateway;
 

@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mailgate::mailboxes::NewConnection;
+use mailgate_domain::mailboxes::NewConnection;
 use mailgate_types::plugin::Plugin;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -2,7 +2,7 @@
 //! be read hides nothing.
 
 use chrono::Utc;
-use mailgate::providers::mail::reader::{MailReader, NewMail};
+use mailgate_providers::mail::reader::{MailReader, NewMail};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use mailgate::config;
-use mailgate::providers::mail::MailProviders;
-use mailgate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use mailgate::providers::mail::sent_copy::{Found, Sought};
-use mailgate::providers::mail::transport::MailboxAccess;
+use mailgate_settings;
+use mailgate_providers::mail::MailProviders;
+use mailgate_providers::mail::reader::{MailReader, NewMail, ReadError};
+use mailgate_providers::mail::sent_copy::{Found, Sought};
+use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::{CredentialId, LogId};
 use mailgate_types::plugin::Plugin;

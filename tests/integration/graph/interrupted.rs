@@ -4,7 +4,7 @@
 use serde_json::Value;
 use tokio::time::Instant;
 
-use mailgate::providers::mail::reader::ReadError;
+use mailgate_providers::mail::reader::ReadError;
 
 use super::reading::{account, bounced, entry, reader, receive_bounce, since};
 use crate::support::graph_stand_in::{Call, Fault, GraphStandIn, READ_WRITE};

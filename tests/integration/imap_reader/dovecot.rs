@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::providers::mail::reader::{MailReader, NewMail};
-use mailgate::providers::mail::received::Received;
-use mailgate::providers::mail::sent_copy::{Found, Sought};
-use mailgate::providers::mail::transport::MailboxAccess;
+use mailgate_providers::mail::reader::{MailReader, NewMail};
+use mailgate_providers::mail::received::Received;
+use mailgate_providers::mail::sent_copy::{Found, Sought};
+use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_types::ids::LogId;
 
 use super::{ADA, account, failure, reader};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::mailboxes::due;
+use mailgate_storage::mailboxes::due;
 use mailgate_types::clock::Clock as _;
 use serde_json::{Value, json};
 use sqlx::PgConnection;

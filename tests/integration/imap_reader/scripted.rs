@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use mailgate::providers::mail::reader::MailReader;
-use mailgate::providers::mail::sent_copy::Found;
+use mailgate_providers::mail::reader::MailReader;
+use mailgate_providers::mail::sent_copy::Found;
 use mailgate_sandbox::certificates;
 use mailgate_server::tls::{self, ServerCertificate};
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
 //! `mailgate reseal` beside gateways that run.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
-use mailgate::storage::{acme_accounts, certificates};
+use mailgate_storage::sealed::{COLUMNS, LAPSING, Replacement};
+use mailgate_storage::{acme_accounts, certificates};
 use mailgate_types::audit::Author;
 use mailgate_types::ids::{AcmeAccountId, CertificateId, WebhookConfigId};
 use mailgate_types::plugin::Plugin;

@@ -104,7 +104,7 @@ impl Pebble {
         let root_file = folder.join("root.pem");
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(
-                mailgate::providers::tls::client(Some(&files.authority))
+                mailgate_providers::tls::client(Some(&files.authority))
                     .unwrap()
                     .as_ref()
                     .clone(),

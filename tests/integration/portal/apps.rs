@@ -1,6 +1,6 @@
 //! The pages of apps: made, seen, changed, deleted; keys hidden until they are asked for.
 
-use mailgate::accounts::AppFields;
+use mailgate_domain::accounts::AppFields;
 use mailgate_types::clock::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};

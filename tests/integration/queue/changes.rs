@@ -155,7 +155,7 @@ async fn statistics_count_a_cancelled_message_at_its_own_time() {
         );
         // Added up, it is the same.
         let mut connection = gateway.database().await;
-        mailgate::storage::email_counters::fold(&mut connection, 1_000)
+        mailgate_storage::email_counters::fold(&mut connection, 1_000)
             .await
             .unwrap();
     }

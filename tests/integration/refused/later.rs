@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::Utc;
-use mailgate::reports::Refusals;
+use mailgate_domain::reports::Refusals;
 use mailgate_types::clock::MovedClock;
 use mailgate_types::door::Door;
 use mailgate_types::refusal::RefusalReason;

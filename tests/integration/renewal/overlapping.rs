@@ -1,6 +1,6 @@
 //! Requests that overlap, at several gateways: what a thief does again and again holds up no renewal.
 
-use mailgate::accounts::{Renewal, audit};
+use mailgate_domain::accounts::{Renewal, audit};
 use mailgate_types::audit::{Actor, Author, Credential, Shown};
 use mailgate_types::clock::Clock as _;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use mailgate::accounts::Renewal;
+use mailgate_domain::accounts::Renewal;
 use serde_json::{Value, json};
 
 use crate::portal::visitor::Visitor;

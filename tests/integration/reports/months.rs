@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Months, TimeDelta, Utc};
-use mailgate::reports::Reports;
+use mailgate_domain::reports::Reports;
 use mailgate_types::clock::{Clock as _, SharedClock};
 use reqwest::Method;
 use serde_json::Value;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
-use mailgate::accounts::AppFields;
-use mailgate::reports::{AppReference, Filter, Period, Reports, Start};
-use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
-use mailgate::storage::{bounced_messages, email_counters, journal, partitions};
+use mailgate_domain::accounts::AppFields;
+use mailgate_domain::reports::{AppReference, Filter, Period, Reports, Start};
+use mailgate_storage::spool::{self, Attempt, Closing, Deferral, Opening};
+use mailgate_storage::{bounced_messages, email_counters, journal, partitions};
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::Days;
-use mailgate::storage::partitions;
+use mailgate_storage::partitions;
 use mailgate_types::clock::Clock;
 use sqlx::Executor as _;
 

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
-use mailgate::accounts::AppFields;
-use mailgate::reports::{AppReference, Filter, Reports, Search, Start};
-use mailgate::storage::partitions;
+use mailgate_domain::accounts::AppFields;
+use mailgate_domain::reports::{AppReference, Filter, Reports, Search, Start};
+use mailgate_storage::partitions;
 use mailgate::workers;
 use mailgate_types::clock::{Clock, SharedClock};
 use mailgate_types::email_address::EmailAddress;

@@ -1,7 +1,7 @@
 //! `GET /stats` and `GET /email-stats`.
 
 use chrono::{Datelike, Months, TimeDelta};
-use mailgate::storage::partitions;
+use mailgate_storage::partitions;
 use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The log's daily partitions.
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
-use mailgate::storage::partitions::midnight;
+use mailgate_storage::partitions::midnight;
 use mailgate_types::clock::Clock;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Temporary failures: the message is kept and tried again, to its end.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::spool::{Room, claim_due};
+use mailgate_storage::spool::{Room, claim_due};
 use mailgate_types::clock::Clock;
 use mailgate_types::ids::{AppId, GatewayId};
 use serde_json::json;

@@ -7,7 +7,7 @@ use super::raw::{Raw, first_of};
 use crate::support::caller::{Caller, text};
 use crate::support::gateway::{Builder, Gateway, MAILBOX, connect, create_app};
 use crate::support::smtp_client::SmtpClient;
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use mailgate_types::plugin::Plugin;
 
 /// Room for 40 messages, a quarter of it for one subscriber.

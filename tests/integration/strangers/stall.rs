@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use serde_json::json;
 use tokio::task::JoinSet;
 

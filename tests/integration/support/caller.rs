@@ -1,6 +1,6 @@
 //! A subscriber at the REST interface, and the form that every answer of it has.
 
-use mailgate::accounts::CreatedApp;
+use mailgate_domain::accounts::CreatedApp;
 use mailgate_types::email_address::EmailAddress;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder, StatusCode};

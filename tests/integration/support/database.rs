@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mailgate::config::DatabaseSettings;
-use mailgate::storage::{pool, tables};
+use mailgate_settings::DatabaseSettings;
+use mailgate_storage::{pool, tables};
 use mailgate::workers;
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate_types::clock::{MovedClock, SharedClock};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(&mailgate::rest::openapi_json()).expect("the description is JSON")
+    serde_json::from_str(&mailgate_rest::openapi_json()).expect("the description is JSON")
 });
 
 /// Asserts that a body has the fields that are described for its event, no others, and each of its type.

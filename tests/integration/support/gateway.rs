@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mailgate::accounts::{AppFields, CreatedApp};
-use mailgate::config;
+use mailgate_domain::accounts::{AppFields, CreatedApp};
+use mailgate_settings;
 use mailgate::daemon::{self, Daemon};
 use mailgate::dev::provider_settings;
-use mailgate::mailboxes::{Connected, NewConnection};
-use mailgate::telemetry;
+use mailgate_domain::mailboxes::{Connected, NewConnection};
+use mailgate_telemetry;
 use mailgate_sandbox::certificates::{self, CertificateFiles};
 use mailgate_sandbox::provider::{self, SandboxProvider};
 use mailgate_server::shutdown::Shutdown;

@@ -36,7 +36,7 @@ use super::gateway::{Builder, Gateway};
 use super::stand_in::ADDRESS;
 use super::stand_in::oauth::TokenEndpoint;
 use mailbox::Mailbox;
-use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate_domain::mailboxes::{Connected, NewConnection};
 use mailgate_types::plugin::Plugin;
 
 /// Sends, and reads nothing.

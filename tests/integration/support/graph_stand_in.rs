@@ -14,7 +14,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
-use mailgate::mailboxes::NewConnection;
+use mailgate_domain::mailboxes::NewConnection;
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -354,7 +354,7 @@ impl GraphStandIn {
     }
 
     /// Its user grants access to the gateway's app.
-    pub async fn connect(&self, gateway: &Gateway) -> mailgate::mailboxes::Connected {
+    pub async fn connect(&self, gateway: &Gateway) -> mailgate_domain::mailboxes::Connected {
         gateway
             .daemon
             .mailboxes

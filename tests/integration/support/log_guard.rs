@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use mailgate::telemetry::addresses::Hashing;
+use mailgate_telemetry::addresses::Hashing;
 use mailgate_types::seal::SealKeys;
 use memchr::memmem;
 use tracing_subscriber::fmt::MakeWriter;

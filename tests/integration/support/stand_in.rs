@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::Utc;
-use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate_domain::mailboxes::{Connected, NewConnection};
 use mailgate_sandbox::certificates;
 use mailgate_server::tls::{self, ServerCertificate};
 use mailgate_types::plugin::Plugin;

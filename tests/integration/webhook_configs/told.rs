@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
-use mailgate::storage::webhook_messages;
+use mailgate_storage::webhook_messages;
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::{Emission, Event, MailboxEvent};

@@ -132,7 +132,7 @@ async fn each_listener_is_told_what_it_listens_to() {
     // The log's detail finds what was told of its message.
     let mut database = gateway.database().await;
     let of_log =
-        mailgate::storage::webhook_deliveries::of_log(&mut database, log, log.moment().unwrap())
+        mailgate_storage::webhook_deliveries::of_log(&mut database, log, log.moment().unwrap())
             .await
             .unwrap();
     assert_eq!(of_log.len(), 2);
@@ -233,7 +233,7 @@ async fn a_transaction_that_fails_tells_nothing() {
     set_own_url(&gateway, &own.url("/")).await;
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
     let emissions = [connected(gateway.app.id)];
-    mailgate::storage::webhook_messages::emit(&mut transaction, &emissions, chrono::Utc::now())
+    mailgate_storage::webhook_messages::emit(&mut transaction, &emissions, chrono::Utc::now())
         .await
         .unwrap();
     transaction.rollback().await.unwrap();

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::config::DatabaseSettings;
-use mailgate::storage::pool::{self, DedicatedConnection};
-use mailgate::storage::webhook_queue::claim::{Wanted, claim, left};
-use mailgate::storage::webhook_queue::due::{From, make_ready};
-use mailgate::storage::webhook_queue::ready::{self, Window};
+use mailgate_settings::DatabaseSettings;
+use mailgate_storage::pool::{self, DedicatedConnection};
+use mailgate_storage::webhook_queue::claim::{Wanted, claim, left};
+use mailgate_storage::webhook_queue::due::{From, make_ready};
+use mailgate_storage::webhook_queue::ready::{self, Window};
 use mailgate_types::ids::EndpointId;
 use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool};
@@ -253,7 +253,7 @@ async fn under_a_snapshot() -> (Gateway, Receiver, PgConnection) {
 /// Events of an hour ago that are committed only now.
 async fn happen_late(gateway: &Gateway) {
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
-    mailgate::storage::webhook_messages::emit(
+    mailgate_storage::webhook_messages::emit(
         &mut transaction,
         &[connected(gateway.app.id)],
         Utc::now(),

@@ -144,7 +144,7 @@ async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
     let receiver = listener(&gateway).await;
     // As a process leaves it that dies between its claim and its record.
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
-    mailgate::storage::webhook_messages::emit(
+    mailgate_storage::webhook_messages::emit(
         &mut transaction,
         &[connected(gateway.app.id)],
         chrono::Utc::now(),

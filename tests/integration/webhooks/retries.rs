@@ -1,7 +1,7 @@
 //! What becomes of a delivery that fails: when it is tried again, and when not.
 
 use chrono::TimeDelta;
-use mailgate::webhooks::RedeliverError;
+use mailgate_domain::webhooks::RedeliverError;
 use mailgate_types::clock::Clock;
 use mailgate_types::ids::{WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
 

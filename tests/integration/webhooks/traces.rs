@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use mailgate::storage::webhook_messages;
+use mailgate_storage::webhook_messages;
 use mailgate::workers::Retention;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::Emission;

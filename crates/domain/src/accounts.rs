@@ -1,0 +1,176 @@
+//! Floor 2: authenticating callers. Subscribers, apps and their keys.
+
+mod api_secrets;
+mod apps;
+pub mod audit;
+mod authenticate;
+mod caller;
+mod create;
+mod deletion;
+mod email_chain;
+mod email_changes;
+mod email_links;
+mod hold_back;
+mod key_marks;
+mod key_uses;
+mod limits;
+mod minted;
+mod places;
+mod portal_links;
+mod portal_sessions;
+mod rate;
+mod renew;
+pub mod reseal;
+mod send_keys;
+mod sessions;
+mod show;
+mod sign_in_mail;
+mod slow_down;
+mod subscribers;
+mod suppressions;
+mod suspend;
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use tokio_util::task::TaskTracker;
+
+use mailgate_settings::{Limits, PayprovSettings};
+use mailgate_storage::batch_loader::BatchLoader;
+use mailgate_storage::query_cache::QueryCache;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::seal::SealKeys;
+use mailgate_types::shared_places::SharedPlaces;
+use mailgate_types::subscription::SubscriptionStatus;
+
+pub use self::apps::ChangeError;
+pub use mailgate_storage::api_secrets::{ApiSecretRow, Limited, Opened};
+pub use mailgate_storage::apps::{App, Change, NamedApp, SendingApp};
+pub use mailgate_storage::credentials::has_ended as credential_has_ended;
+pub use mailgate_storage::email_changes::EmailChange;
+pub use mailgate_storage::minted::recent::{LISTED, Recent, RecentApp, RecentWebhook};
+pub use mailgate_storage::minted::{MintedApiSecret, MintedSendKey};
+pub use mailgate_storage::portal_sessions::{FoundSession, PortalSession};
+pub use mailgate_storage::send_keys::SendKeyRow;
+pub use mailgate_storage::subscribers::{Subscriber, SubscriberChange, Suspension};
+pub use mailgate_storage::suppressions::Suppression;
+pub use api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
+pub use authenticate::{AuthenticateError, PresentedKey};
+pub use caller::Caller;
+pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
+pub use deletion::Deleted;
+pub use email_changes::{EmailChangeError, OwnMail};
+pub use email_links::Decision;
+use hold_back::HeldBack;
+pub use key_marks::AppKey;
+use key_uses::KeyUses;
+pub use minted::{ChangedEmail, Minted};
+pub use places::RequestPlace;
+use places::RequestPlaces;
+pub use portal_links::{MINTED as MINTED_LINK, MintError};
+pub use portal_sessions::{SignInError, Visitor};
+use rate::Rates;
+pub use rate::{CalledBy, RateDecision};
+pub use renew::{RenewError, Renewal, RestoredEmail};
+pub use send_keys::{MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey};
+pub use sessions::AppSession;
+use sessions::Sessions;
+pub use show::{AppCredentials, ShowError, WebhookSecrets};
+pub use sign_in_mail::{SignInMail, SignInMailer};
+use slow_down::Failures;
+pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
+pub use suspend::MOST_REASON;
+
+/// The largest number of apps kept in memory: some 300 bytes each.
+const KNOWN: usize = 20_000;
+
+/// Subscribers and apps.
+#[derive(Debug, Clone)]
+pub struct Accounts {
+    pool: PgPool,
+    seal_keys: Arc<SealKeys>,
+    clock: SharedClock,
+    tracker: TaskTracker,
+    failures: Arc<Failures>,
+    held_back: Arc<HeldBack>,
+    rates: Arc<Rates>,
+    /// Apps that a subscriber may have without a limit of its own.
+    most_apps: i64,
+    request_places: RequestPlaces,
+    /// Renewals under way that go on without their clients, by subscriber.
+    renewing: SharedPlaces<SubscriberId>,
+    key_uses: Arc<KeyUses>,
+    sessions: Arc<Sessions>,
+    by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
+    beginning: Beginning,
+    own_mail: OwnMail,
+}
+
+/// The initial state of a new subscriber.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    status: Option<SubscriptionStatus>,
+    /// Whether the payment provider has to be informed.
+    is_billed: bool,
+}
+
+impl Beginning {
+    /// Without a payment provider its subscription is simply active. With one its trial begins immediately, so that
+    /// signing up doesn't wait for the provider; without a trial there is nothing until a subscription is created.
+    fn new(payprov: Option<&PayprovSettings>) -> Self {
+        Self {
+            status: match payprov.map(|settings| settings.trial_days) {
+                None => Some(SubscriptionStatus::Active),
+                Some(0) => None,
+                Some(_) => Some(SubscriptionStatus::Trialing),
+            },
+            is_billed: payprov.is_some(),
+        }
+    }
+}
+
+impl Accounts {
+    /// Says what mail of its own the gateway sends; none, if this isn't called.
+    #[must_use]
+    pub fn sending(self, own_mail: OwnMail) -> Self {
+        Self { own_mail, ..self }
+    }
+
+    /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
+    /// address may fail to authenticate; with `payprov`, subscribers are billed. What mustn't be left undone when the
+    /// caller is cancelled runs on `tracker`.
+    #[must_use]
+    pub fn new(
+        pool: PgPool,
+        seal_keys: Arc<SealKeys>,
+        clock: SharedClock,
+        limits: &Limits,
+        payprov: Option<&PayprovSettings>,
+        tracker: TaskTracker,
+    ) -> Self {
+        let by_send_key = BatchLoader::new(pool.clone(), |connection, keys| {
+            Box::pin(mailgate_storage::apps::find_by_send_keys(connection, keys))
+        });
+        Self {
+            by_send_key: Arc::new(QueryCache::new(by_send_key, KNOWN)),
+            beginning: Beginning::new(payprov),
+            own_mail: OwnMail::None,
+            failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
+            held_back: Arc::default(),
+            most_apps: limits.apps_per_subscriber.into(),
+            renewing: SharedPlaces::unshared(1),
+            request_places: RequestPlaces::new(pool.options().get_max_connections()),
+            pool,
+            seal_keys,
+            clock,
+            tracker,
+            key_uses: Arc::default(),
+            sessions: Arc::default(),
+            rates: Arc::new(Rates::new(
+                limits.requests_per_second,
+                limits.requests_burst,
+            )),
+        }
+    }
+}

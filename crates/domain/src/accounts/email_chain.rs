@@ -1,0 +1,117 @@
+//! Changes of an address that follow each other within [`UNDONE_WITHIN`]. Only the address of before the first can be taken
+//! back: the others were the account's for too short a time to have a say, be they a thief's or a step of the owner's.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use mailgate_storage::email_changes::{self, EmailChange};
+use mailgate_types::email_change::UNDONE_WITHIN;
+use mailgate_types::ids::SubscriberId;
+
+/// Changes that follow each other, the last of late.
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    /// The first: its former address can be taken back.
+    pub(super) begun: EmailChange,
+    /// The address that is in use.
+    pub(super) email: String,
+}
+
+impl Chain {
+    /// Whether a change leads back to the address of before.
+    pub(super) fn leads_back(&self, change: &EmailChange) -> bool {
+        (self.begun.former_email).eq_ignore_ascii_case(&change.email)
+    }
+}
+
+/// A subscriber's chain; `None`: nothing was changed of late that can be undone.
+pub(super) async fn chain(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<Option<Chain>, sqlx::Error> {
+    let changes = email_changes::of_subscriber(connection, subscriber).await?;
+    Ok(chain_of(changes, now))
+}
+
+/// The same of all its changes.
+pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<Chain> {
+    let mut chain: Option<Chain> = None;
+    let mut last: Option<DateTime<Utc>> = None;
+    for change in changes {
+        let Some(confirmed_at) = change.confirmed_at else {
+            continue;
+        };
+        if last.is_none_or(|last| confirmed_at >= last + UNDONE_WITHIN) {
+            chain = None;
+        }
+        last = Some(confirmed_at);
+        match &mut chain {
+            Some(chain) => chain.email = change.email,
+            None if change.can_be_undone => {
+                chain = Some(Chain {
+                    email: change.email.clone(),
+                    begun: change,
+                });
+            }
+            None => {}
+        }
+    }
+    chain.filter(|_| last.is_some_and(|last| now < last + UNDONE_WITHIN))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use chrono::TimeDelta;
+    use proptest::prelude::*;
+    use sqlx::types::Uuid;
+
+    use super::*;
+
+    const FIRST: &str = "first@example.com";
+
+    proptest! {
+        // Pauses in hours, and the address each change leads to.
+        #[test]
+        fn only_an_address_that_was_in_use_for_long_comes_back(
+            steps in proptest::collection::vec((0_i64..160, 0_usize..4), 0..12),
+            later in 0_i64..160,
+        ) {
+            let mut now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+            let mut changes: Vec<EmailChange> = Vec::new();
+            // What is in use, and since when; and for how long at most before each change of now's chain.
+            let (mut email, mut since) = (FIRST.to_owned(), None::<DateTime<Utc>>);
+            let mut established = FIRST.to_owned();
+            for (pause, to) in steps {
+                now += TimeDelta::hours(pause);
+                let to = format!("{to}@example.com");
+                if to == email {
+                    continue;
+                }
+                if since.is_none_or(|since| now >= since + UNDONE_WITHIN) {
+                    established.clone_from(&email);
+                }
+                let chain = chain_of(changes.clone(), now);
+                changes.push(EmailChange {
+                    id: Uuid::nil(),
+                    subscriber: SubscriberId(Uuid::nil()),
+                    former_email: email,
+                    email: to.clone(),
+                    created_at: now,
+                    confirmed_at: Some(now),
+                    can_be_undone: chain.is_none(),
+                });
+                (email, since) = (to, Some(now));
+            }
+            now += TimeDelta::hours(later);
+            let chain = chain_of(changes, now);
+            let is_recent = since.is_some_and(|since| now < since + UNDONE_WITHIN);
+            prop_assert_eq!(chain.is_some(), is_recent);
+            if let Some(chain) = chain {
+                prop_assert_eq!(chain.begun.former_email, established);
+                prop_assert_eq!(chain.email, email);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Marks of the keys that are current: a form that renews a key carries one, so that sending the form again, as by a
+//! reload of its answer, renews nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::Accounts;
+use mailgate_storage::apps::{self, StoredKeys};
+use mailgate_storage::subscribers::Subscriber;
+use mailgate_types::ids::AppId;
+
+/// A key of which an app has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppKey {
+    /// The main send key.
+    Send,
+    /// The secret of `webhook_url`.
+    Webhook,
+    /// The pushable key.
+    Pushable,
+}
+
+impl AppKey {
+    pub(super) fn of(self, keys: &StoredKeys) -> &[u8] {
+        match self {
+            Self::Send => &keys.send_key_sealed,
+            Self::Webhook => &keys.webhook_secret_sealed,
+            Self::Pushable => keys.pushable_key.as_bytes(),
+        }
+    }
+}
+
+/// Names a key by how it is stored: secrets are sealed afresh each time.
+fn mark(stored: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(stored))
+}
+
+/// Whether a form was made for this key; one without a mark is for any.
+pub(super) fn is_current(last: Option<&str>, stored: &[u8]) -> bool {
+    last.is_none_or(|last| last == mark(stored))
+}
+
+impl Accounts {
+    /// The mark of an app's current key; `None` if the app is gone.
+    pub async fn key_mark(&self, app: AppId, key: AppKey) -> Result<Option<String>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let keys = apps::stored_keys(&mut connection, app).await?;
+        Ok(keys.map(|keys| mark(key.of(&keys))))
+    }
+
+    /// The mark of a subscriber's current API secret.
+    #[must_use]
+    pub fn api_secret_mark(subscriber: &Subscriber) -> String {
+        mark(&subscriber.api_secret_sealed)
+    }
+}

@@ -1,0 +1,65 @@
+//! Suspends a subscriber at the operator's word: nothing of it is sent, whatever it has paid, until it is resumed.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Accounts, audit};
+use mailgate_storage::subscribers::deletion;
+use mailgate_storage::{billing_notices, subscribers};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::notice::Notice;
+
+/// Characters of a reason.
+pub const MOST_REASON: usize = 250;
+
+impl Accounts {
+    /// Suspends a subscriber for a reason that it reads, or with `None` resumes it. One that is suspended already has
+    /// another reason afterwards. Gateways that remember its apps learn of it before they take its next message.
+    /// Returns whether anything has changed; `None` if there is no such subscriber.
+    ///
+    /// # Errors
+    ///
+    /// The database's; nothing is changed then.
+    pub async fn suspend(
+        &self,
+        id: SubscriberId,
+        reason: Option<&str>,
+        author: Author,
+    ) -> Result<Option<bool>, sqlx::Error> {
+        let now = self.clock.now();
+        // What its credentials have begun has ended: no app is created for it after this.
+        let begun = audit::begin_alone(&self.pool, author, id, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(None);
+        };
+        let before = subscribers::suspension(&mut transaction, id).await?;
+        let before = before.map(|suspension| suspension.reason);
+        if before.as_deref() == reason {
+            return Ok(Some(false));
+        }
+        subscribers::set_suspension(&mut transaction, id, reason, now).await?;
+        let (action, notice) = match reason {
+            Some(reason) => (
+                AuditAction::SubscriberSuspended,
+                Notice::AccountSuspended {
+                    at: now,
+                    reason: reason.to_owned(),
+                },
+            ),
+            None => (
+                AuditAction::SubscriberResumed,
+                Notice::AccountResumed { at: now },
+            ),
+        };
+        // Whoever is deleted could do nothing about it.
+        if deletion::due_at(&mut transaction, id).await?.is_none() {
+            let event = format!("{action} {}", Uuid::new_v4());
+            billing_notices::insert(&mut transaction, id, &event, &notice, now).await?;
+        }
+        let details = json!({ "reason": { "from": before, "to": reason } });
+        let entry = AuditEntry::of_subscriber(action, id).with(details);
+        transaction.commit_change(entry).await?;
+        Ok(Some(true))
+    }
+}

@@ -1,0 +1,125 @@
+//! What ACME servers ask for while a name is being proven, and whoever else asks. The answers are in the database,
+//! since any gateway may be asked. However many strangers ask, the database is asked a few times a second: those who
+//! wait share one look, which began after they came, so that an answer that was published is found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use rustls::sign::CertifiedKey;
+use sqlx::PgPool;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::pair::proof;
+use mailgate_storage::acme_challenges::{self, LiveChallenge};
+use mailgate_storage::outage::trouble;
+use mailgate_server::http::ChallengeCertificates;
+
+/// The time between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long somebody may wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest token that may be asked for.
+const TOKEN: usize = 200;
+
+/// The database didn't answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("the database doesn't answer")]
+pub struct ChallengeError;
+
+/// The answers to challenges.
+#[derive(Debug, Clone)]
+pub struct Challenges {
+    pool: PgPool,
+    /// The names of this gateway: no others are looked for.
+    names: Arc<Vec<String>>,
+    last: Arc<Mutex<Look>>,
+}
+
+/// What was found in the database.
+#[derive(Debug, Default)]
+struct Look {
+    began: Option<Instant>,
+    live: Vec<LiveChallenge>,
+}
+
+impl Challenges {
+    pub(super) fn new(pool: PgPool, names: Vec<String>) -> Self {
+        Self {
+            pool,
+            names: Arc::new(names),
+            last: Arc::default(),
+        }
+    }
+
+    /// The answer to HTTP-01 for a token; `None` for one that isn't being asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the database doesn't answer.
+    pub async fn answer(&self, token: &str) -> Result<Option<String>, ChallengeError> {
+        let is_letter =
+            |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+        if token.len() > TOKEN || !token.bytes().all(is_letter) {
+            return Ok(None);
+        }
+        let found = self.find(|it| it.token == token).await?;
+        Ok(found.map(|it| it.key_authorization))
+    }
+
+    /// The certificates that answer TLS-ALPN-01.
+    #[must_use]
+    pub fn certificates(&self) -> ChallengeCertificates {
+        let challenges = self.clone();
+        ChallengeCertificates::new(move |name| {
+            let challenges = challenges.clone();
+            async move { challenges.certificate(&name).await }.boxed()
+        })
+    }
+
+    async fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        if !self.names.iter().any(|it| it == name) {
+            return None;
+        }
+        let challenge = self.find(|it| it.name == name).await.ok()??;
+        match proof(name, &challenge.key_authorization) {
+            Ok(certificate) => Some(certificate),
+            Err(error) => {
+                tracing::error!(%error, name, "a challenge can't be answered");
+                None
+            }
+        }
+    }
+
+    async fn find(
+        &self,
+        is_it: impl Fn(&LiveChallenge) -> bool,
+    ) -> Result<Option<LiveChallenge>, ChallengeError> {
+        let came = Instant::now();
+        let found = async {
+            let mut last = self.last.lock().await;
+            if last.began.is_none_or(|began| began < came) {
+                if let Some(began) = last.began {
+                    sleep_until(began + PAUSE).await;
+                }
+                // Those who come from now on want a later look, also if this one fails.
+                last.began = Some(Instant::now());
+                last.live.clear();
+                let mut connection = self.pool.acquire().await?;
+                last.live = acme_challenges::live(&mut connection).await?;
+            }
+            Ok(last.live.iter().find(|it| is_it(it)).cloned())
+        };
+        match timeout(PATIENCE, found).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err::<_, sqlx::Error>(error)) => {
+                trouble!(warn, error, "challenges can't be read");
+                Err(ChallengeError)
+            }
+            Err(_) => Err(ChallengeError),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One message of the log, with its attempts, bounces and webhook deliveries.
+
+use chrono::{DateTime, Utc};
+
+use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply, Reports};
+use mailgate_storage::replies::MOST_OF_A_MESSAGE;
+use mailgate_storage::spool::waiting::{self, Scheduled};
+use mailgate_storage::{
+    bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
+};
+use mailgate_types::ids::{LogId, SubscriberId};
+use mailgate_types::log_status::CANCELLED;
+use mailgate_types::send_at::FURTHEST;
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundMessage {
+    /// The log has it.
+    Logged(Box<LogDetail>),
+    /// It is to leave later.
+    Scheduled(Box<Scheduled>),
+}
+
+/// Everything known about a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogDetail {
+    /// Its log entry.
+    pub details: Details,
+    /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry says all about that.
+    pub attempts: Vec<LoggedAttempt>,
+    /// Its bounces, in the order in which they were read.
+    pub bounces: Vec<LoggedBounce>,
+    /// The first replies to it, in the order in which they were read.
+    pub replies: Vec<LoggedReply>,
+    /// The webhook deliveries of events about it.
+    pub webhook_deliveries: Vec<LoggedDelivery>,
+}
+
+impl Reports {
+    /// A message of the subscriber's log, or one that is scheduled; `None` if there is none, or it belongs to another
+    /// subscriber.
+    pub async fn log(
+        &self,
+        subscriber: SubscriberId,
+        id: LogId,
+    ) -> Result<Option<FoundMessage>, sqlx::Error> {
+        let mut snapshot = self.snapshot().await?;
+        let kept_since = log_retention::kept_since(&mut snapshot).await?;
+        let Some(moment) = id.moment().filter(|moment| *moment >= kept_since) else {
+            return Ok(None);
+        };
+        let Some(details) = email_logs::details(&mut snapshot, subscriber, id).await? else {
+            let scheduled = waiting::find_scheduled(&mut snapshot, subscriber, id).await?;
+            return Ok(scheduled.map(|it| FoundMessage::Scheduled(Box::new(it))));
+        };
+        let attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        let bounces = bounces::of_log(&mut snapshot, id).await?;
+        let replies = replies::of_log(&mut snapshot, id, MOST_OF_A_MESSAGE).await?;
+        let webhook_deliveries =
+            webhook_deliveries::of_log(&mut snapshot, id, since(&details, moment)).await?;
+        snapshot.commit().await?;
+        Ok(Some(FoundMessage::Logged(Box::new(LogDetail {
+            details,
+            attempts,
+            bounces,
+            replies,
+            webhook_deliveries,
+        }))))
+    }
+}
+
+/// Since when there may be events about a message: since its first attempt, or since it was taken where it was cancelled
+/// before.
+fn since(details: &Details, moment: DateTime<Utc>) -> DateTime<Utc> {
+    if details.log.error_message.as_deref() == Some(CANCELLED) {
+        moment - FURTHEST
+    } else {
+        moment
+    }
+}

@@ -1,0 +1,176 @@
+//! What only a process knows that another process has ended: that a provider has accepted a message, or that a
+//! message was never sent and never will be from here. Both are facts no matter which process owns the message now,
+//! so both are written: the first corrects what was recorded of the message, the second returns it to the queue, from
+//! which a living process sends it.
+//!
+//! For this, the transaction inserts a gateway row of its own, which no other process ever sees, so that the usual
+//! statements apply.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use super::Sending;
+use super::ending::Ending;
+use super::facts::Facts;
+use super::persist::{StoreError, WRITE_ATTEMPTS, pause_before};
+use mailgate_storage::idempotency_keys::{self, NewKey};
+use mailgate_storage::outage::trouble;
+use mailgate_storage::spool::{self, Deferral, Opening};
+use mailgate_storage::webhook_messages::{self, NewMessage};
+use mailgate_storage::{email_attempts, email_logs, gateways, journal, transaction};
+use mailgate_types::ids::GatewayId;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::message::Message;
+use mailgate_types::past::kept_from;
+
+/// A message that was never sent.
+pub(super) struct LeftOver<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) opening: &'a Opening,
+    pub(super) key: Option<NewKey>,
+    pub(super) message: &'a Message,
+}
+
+/// Why a message can't be handed over.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HandOverError {
+    /// Its key stands for another message by now.
+    #[error("its sender has asked again under its key")]
+    KeyOfAnother,
+    /// No trace of the message is left: its app is gone.
+    #[error("it is gone")]
+    Gone,
+    /// It can't be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database did not answer the commit, so its outcome is unknown.
+    #[error("whether it is stored can't be known: {0}")]
+    Unknown(#[source] sqlx::Error),
+}
+
+impl From<sqlx::Error> for HandOverError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(StoreError::Database(error))
+    }
+}
+
+impl Sending {
+    /// Records that a message was sent, overriding what was recorded of it before.
+    pub(super) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
+        let (mut closing, now) = (ending.closing.clone(), self.clock.now());
+        let mut transaction = transaction::begin(&self.pool).await?;
+        let gateway = begin(&mut transaction, now).await?;
+        let is_stored = spool::hand_to(&mut transaction, gateway, closing.id).await?;
+        if let Some(attempt) = &mut closing.attempt {
+            let end = email_attempts::number_of_end(&mut transaction, closing.id).await?;
+            attempt.number = end.unwrap_or(attempt.number);
+        }
+        if is_stored {
+            let events = [NewMessage::of(&ending.emission, now)];
+            let written =
+                journal::write(&mut transaction, gateway, &[], &[&closing], &events, now).await?;
+            written.map_err(|_| sqlx::Error::RowNotFound)?;
+        } else if email_logs::correct(&mut transaction, &closing).await? {
+            let emissions = [ending.emission.clone()];
+            webhook_messages::emit(&mut transaction, &emissions, now).await?;
+            tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had said so");
+        } else {
+            return Ok(());
+        }
+        if let Some((key, answer)) = &ending.answer {
+            let (id, app) = (closing.id, ending.emission.app);
+            idempotency_keys::answer_of(&mut transaction, id, app, key, answer).await?;
+        }
+        gateways::remove(&mut transaction, gateway).await?;
+        transaction.commit().await
+    }
+
+    /// Returns a message that was never sent to the queue, overriding what was recorded of it before. Database errors
+    /// are retried; a retry also finds out whether a commit whose answer was lost has succeeded.
+    pub(super) async fn hand_over(
+        &self,
+        left: &LeftOver<'_>,
+        deferral: &Deferral,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), HandOverError> {
+        let mut attempt = 1;
+        let mut may_be_stored = false;
+        loop {
+            let error = match self.try_hand_over(left, deferral, answer.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(HandOverError::Unknown(error)) => {
+                    may_be_stored = true;
+                    error
+                }
+                Err(HandOverError::Store(StoreError::Database(error))) => error,
+                // This was found out after the commit with the lost answer, which therefore can't have succeeded.
+                Err(error) => return Err(error),
+            };
+            if attempt >= WRITE_ATTEMPTS {
+                return Err(if may_be_stored {
+                    HandOverError::Unknown(error)
+                } else {
+                    error.into()
+                });
+            }
+            trouble!(warn, error, log_id = %deferral.id, "a message can't be handed over; trying again");
+            tokio::time::sleep(pause_before(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    async fn try_hand_over(
+        &self,
+        left: &LeftOver<'_>,
+        deferral: &Deferral,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), HandOverError> {
+        let now = self.clock.now();
+        let mut transaction = transaction::begin(&self.pool).await?;
+        let gateway = begin(&mut transaction, now).await?;
+        if spool::has_chunks(&mut transaction, deferral.id).await? {
+            // This process stored it before it was ended, but never got the answer.
+            return Ok(());
+        }
+        if !spool::hand_to(&mut transaction, gateway, deferral.id).await? {
+            if !email_logs::reopen(&mut transaction, deferral.id).await? {
+                // Stored before, and has ended since.
+                let logged = email_logs::ending(&mut transaction, deferral.id).await?;
+                return logged.map(drop).ok_or(HandOverError::Gone);
+            }
+            // Without a version to check: the message was accepted, whatever has changed since.
+            let opening = Opening {
+                version: None,
+                ..left.opening.clone()
+            };
+            let opened = journal::open(&mut transaction, gateway, &[&opening]).await?;
+            opened.map_err(|_| StoreError::Ended)?;
+        }
+        // After the statements above, so that a process that ends the message meanwhile has freed its key before.
+        if let Some(key) = &left.key {
+            // The key is free again where the process that took the message over found that it was not sent.
+            idempotency_keys::claim(&mut transaction, &[key], kept_from(&self.clock)).await?;
+            let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
+            if known.is_none_or(|known| known.log != key.log) {
+                return Err(HandOverError::KeyOfAnother);
+            }
+        }
+        let (facts, message) = (left.facts, Some(left.message));
+        self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
+            .await?;
+        gateways::remove(&mut transaction, gateway).await?;
+        transaction.commit().await.map_err(HandOverError::Unknown)?;
+        tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not left was handed over");
+        Ok(())
+    }
+}
+
+async fn begin(
+    transaction: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<GatewayId, sqlx::Error> {
+    let gateway = GatewayId::at(now);
+    gateways::begin(transaction, gateway).await?;
+    Ok(gateway)
+}

@@ -1,0 +1,64 @@
+//! The check before the last of a message is transmitted: whether this process may still send it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use sqlx::PgPool;
+
+use mailgate_providers::mail::transport::{Leave, NOT_CONFIRMED};
+use mailgate_storage::outage::trouble;
+use mailgate_storage::spool;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::LogId;
+use mailgate_types::lease::Lease;
+
+/// For a stored message: any process may send it whose row says that it has not been transmitted yet.
+#[derive(Debug)]
+pub(super) struct StoredLeaves {
+    pub(super) pool: PgPool,
+    pub(super) lease: Lease,
+    pub(super) clock: SharedClock,
+    pub(super) id: LogId,
+    pub(super) due_at: Option<DateTime<Utc>>,
+    /// Whether the message was withheld for a reason of the gateway's own.
+    pub(super) withheld: AtomicBool,
+}
+
+impl StoredLeaves {
+    /// Whether the message was withheld: that is no attempt, and uses up none of its retries.
+    pub(super) fn was_withheld(&self) -> bool {
+        self.withheld.load(Ordering::Relaxed)
+    }
+
+    async fn mark(&self) -> Result<(), String> {
+        let marked = async {
+            let mut connection = self.pool.acquire().await?;
+            let (gateway, now) = (self.lease.id(), self.clock.now());
+            spool::mark_leaving(&mut connection, gateway, self.id, self.due_at, now).await
+        };
+        match marked.await {
+            Ok(true) => Leave::ask(&self.lease).await,
+            Ok(false) => {
+                tracing::warn!(log_id = %self.id, "a stored message was taken over before it left");
+                Err(NOT_CONFIRMED.to_owned())
+            }
+            Err(error) => {
+                trouble!(warn, error, log_id = %self.id, "a stored message is not sent: its submission can't be recorded");
+                Err("the gateway's database can't be written".to_owned())
+            }
+        }
+    }
+}
+
+impl Leave for StoredLeaves {
+    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            let answer = self.mark().await;
+            self.withheld.store(answer.is_err(), Ordering::Relaxed);
+            answer
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,213 @@
+//! The queue as its owners see it and change it: what waits, and for what; a message that is tried now, or cancelled.
+//! Needs nothing but the database, so that the operator's commands work beside running gateways.
+
+mod cancel;
+mod retry;
+mod verify;
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, PgPool};
+
+use super::gate::Blocked;
+use mailgate_storage::spool::usage::Usage;
+use mailgate_storage::spool::waiting::{self, Groups, Locked};
+use mailgate_storage::{apps, email_logs, pool};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::shared_places::{Busy, SharedPlaces};
+use mailgate_types::waiting_reason::WaitingReason;
+
+pub use mailgate_storage::spool::waiting::{Group, Listed as QueuedMessage};
+
+/// Groups that a summary shows at most.
+pub const MOST_GROUPS: i64 = 100;
+
+/// Messages that a summary reads at most: as many as one subscriber may have waiting by default.
+const READ: i64 = 20_000;
+
+/// Summaries that one process makes at the same time, one for each subscriber, and how long a further one waits.
+const SUMMARIES: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The queue.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    pool: PgPool,
+    clock: SharedClock,
+    /// Whoever has much waiting and asks often waits, and not the database, nor anybody else.
+    summaries: SharedPlaces<SubscriberId>,
+}
+
+/// Whose messages a caller may see and change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of a subscriber's apps.
+    Subscriber(SubscriberId),
+    /// All: the operator.
+    All,
+}
+
+impl Scope {
+    fn subscriber(self) -> Option<SubscriberId> {
+        match self {
+            Self::Subscriber(subscriber) => Some(subscriber),
+            Self::All => None,
+        }
+    }
+}
+
+/// Why a message is neither tried now nor cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// There is no such message, or it belongs to another subscriber.
+    #[error("There is no message with this id")]
+    NotFound,
+    /// An attempt is under way.
+    #[error("The message is being sent at this moment")]
+    InProgress,
+    /// The provider may have it: an attempt was interrupted after the message was out.
+    #[error(
+        "The message may have arrived: sending was interrupted, and the Sent folder is still to be checked"
+    )]
+    OutcomeUnknown,
+    /// It leaves at its own time.
+    #[error("The message is scheduled, and leaves at its own time")]
+    Scheduled,
+    /// The provider has accepted it.
+    #[error("The message was sent")]
+    Sent,
+    /// It has failed for good, or was cancelled.
+    #[error("The message has failed for good, or was cancelled")]
+    Failed,
+    /// The subscription blocks sending.
+    #[error(transparent)]
+    Blocked(#[from] Blocked),
+    /// The database's error.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum SummaryError {
+    /// Another one of the subscriber's is in progress.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The database's error.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// What waits for a subscriber's apps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSummary {
+    /// All that waits, as the quota counts it.
+    pub usage: Usage,
+    /// What waits, by app, mailbox and reason.
+    pub groups: Groups,
+}
+
+impl Queue {
+    /// Creates the queue over a database.
+    #[must_use]
+    pub fn new(pool: PgPool, clock: SharedClock) -> Self {
+        Self {
+            pool,
+            clock,
+            summaries: SharedPlaces::new(SUMMARIES, 1),
+        }
+    }
+
+    /// What waits for a subscriber's apps: the groups with most messages, [`MOST_GROUPS`] at most.
+    pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, SummaryError> {
+        let _place = self.summaries.take_within(subscriber, PATIENCE).await?;
+        let mut snapshot = pool::snapshot(&self.pool).await?;
+        let usage = waiting::usage_of(&mut snapshot, subscriber).await?;
+        let groups = waiting::groups(&mut snapshot, subscriber, MOST_GROUPS, READ).await?;
+        snapshot.commit().await?;
+        Ok(QueueSummary { usage, groups })
+    }
+
+    /// How much waits for a subscriber's apps.
+    pub async fn usage(&self, subscriber: SubscriberId) -> Result<Usage, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        waiting::usage_of(&mut connection, subscriber).await
+    }
+
+    /// Up to `limit` waiting messages without the first `offset`, those due first first: of one app or of all, of one
+    /// mailbox or any, for one reason or any.
+    pub async fn list(
+        &self,
+        app: Option<AppId>,
+        mailbox: Option<CredentialId>,
+        reason: Option<WaitingReason>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<QueuedMessage>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        waiting::list(&mut connection, app, mailbox, reason, limit, offset).await
+    }
+
+    /// A message that waits or is being sent, and why its last attempt failed; `None` if it has left the queue.
+    pub async fn show(
+        &self,
+        id: LogId,
+    ) -> Result<Option<(QueuedMessage, Option<String>)>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let Some(message) = waiting::show(&mut connection, id).await? else {
+            return Ok(None);
+        };
+        let logged = email_logs::ending(&mut connection, id).await?;
+        Ok(Some((message, logged.and_then(|log| log.error_message))))
+    }
+}
+
+/// Locks a message that waits until the transaction ends, and keeps its app from being deleted. `None` if it isn't in the
+/// queue, or isn't the caller's; [`QueueError::InProgress`] if a process has it in hand.
+async fn lock(
+    connection: &mut PgConnection,
+    scope: Scope,
+    id: LogId,
+) -> Result<Option<Locked>, QueueError> {
+    let Some(app) = app_of(connection, scope, id).await? else {
+        return Ok(None);
+    };
+    // Before the message, as whoever deletes an app locks them.
+    if !apps::keep(connection, app).await? {
+        return Ok(None);
+    }
+    let locked = waiting::lock(connection, id).await?;
+    if locked.is_none() && app_of(connection, scope, id).await?.is_some() {
+        return Err(QueueError::InProgress);
+    }
+    Ok(locked)
+}
+
+/// The app of a message in the queue, if it is the caller's.
+async fn app_of(
+    connection: &mut PgConnection,
+    scope: Scope,
+    id: LogId,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let owner = waiting::owner(connection, id).await?;
+    let owner = owner.filter(|(_, owner)| scope.subscriber().is_none_or(|it| it == *owner));
+    Ok(owner.map(|(app, _)| app))
+}
+
+/// Why a message that is not in the queue can't be changed; its log row's error where it has failed.
+async fn ended(
+    connection: &mut PgConnection,
+    scope: Scope,
+    id: LogId,
+) -> Result<(QueueError, Option<String>), sqlx::Error> {
+    let logged = email_logs::state(connection, scope.subscriber(), id).await?;
+    Ok(match logged {
+        None => (QueueError::NotFound, None),
+        Some((LogStatus::Sent, error)) => (QueueError::Sent, error),
+        Some((LogStatus::FailedPerm, error)) => (QueueError::Failed, error),
+        // It was taken back into the queue just now.
+        Some((LogStatus::FailedTemp, error)) => (QueueError::InProgress, error),
+    })
+}

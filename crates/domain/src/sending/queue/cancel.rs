@@ -1,0 +1,62 @@
+//! Cancels a message: it is not sent, or not tried again.
+
+use super::super::facts::Facts;
+use super::{Queue, QueueError, Scope, ended, lock};
+use crate::accounts::audit;
+use mailgate_storage::spool;
+use mailgate_storage::spool::waiting::Locked;
+use mailgate_storage::webhook_messages::NewMessage;
+use mailgate_storage::{gateways, journal};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::ids::{GatewayId, LogId};
+use mailgate_types::log_status::CANCELLED;
+
+impl Queue {
+    /// Cancels a message that waits and that no process has in hand: it ends as `failed_perm`, with its event, in one
+    /// transaction. A message that was cancelled before is left as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`]; the message stays as it is then, unless the database doesn't answer the commit: then calling
+    /// this again tells.
+    pub async fn cancel(&self, scope: Scope, id: LogId, author: Author) -> Result<(), QueueError> {
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        let Some(message) = lock(&mut transaction, scope, id).await? else {
+            return match ended(&mut transaction, scope, id).await? {
+                (QueueError::Failed, Some(error)) if error == CANCELLED => Ok(()),
+                (error, _) => Err(error),
+            };
+        };
+        if message.outcome_unknown {
+            return Err(QueueError::OutcomeUnknown);
+        }
+        let now = self.clock.now();
+        // A gateway that nobody else ever sees has it in hand, so that the usual statement ends it.
+        let gateway = GatewayId::at(now);
+        gateways::begin(&mut transaction, gateway).await?;
+        spool::hand_to(&mut transaction, gateway, id).await?;
+        let ending = facts(&message).failed(CANCELLED.to_owned(), None);
+        let events = [NewMessage::of(&ending.emission, now)];
+        let closings = [&ending.closing];
+        let written = journal::write(&mut transaction, gateway, &[], &closings, &events, now);
+        (written.await?).map_err(|_| sqlx::Error::RowNotFound)?;
+        gateways::remove(&mut transaction, gateway).await?;
+        let entry = AuditEntry::of_app(AuditAction::MessageCanceled, message.app).on(id);
+        transaction.record(entry).await?;
+        Ok(transaction.commit().await?)
+    }
+}
+
+fn facts(message: &Locked) -> Facts {
+    Facts {
+        id: message.id,
+        app: message.app,
+        credential: message.credential,
+        plugin: message.plugin,
+        from_address: message.from_address.clone(),
+        to_address: message.to_address.clone(),
+        subject: message.subject.clone(),
+        message_id: message.message_id.clone(),
+        metadata: message.metadata.clone(),
+    }
+}

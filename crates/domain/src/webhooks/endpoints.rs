@@ -1,0 +1,158 @@
+//! A subscriber's endpoints over all apps, with how their deliveries went in the last seven days.
+
+use std::collections::HashMap;
+
+use chrono::{Days, NaiveDate, NaiveTime};
+use sqlx::PgConnection;
+
+use super::{Delivery, Webhooks};
+use mailgate_storage::webhook_deliveries::list;
+use mailgate_storage::webhook_endpoints;
+use mailgate_types::ids::{EndpointId, SubscriberId, WebhookMessageId};
+use mailgate_types::web_address::{InvalidWebAddress, check_webhook_address};
+
+pub use mailgate_storage::webhook_endpoints::OwnedEndpoint;
+
+/// Days that are shown.
+const DAYS: u64 = 7;
+
+/// The attempts of a day (UTC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointDay {
+    /// The day.
+    pub day: NaiveDate,
+    /// Accepted by the receiver.
+    pub successes: i64,
+    /// Failed.
+    pub failures: i64,
+}
+
+/// An endpoint and how its deliveries went.
+#[derive(Debug, Clone)]
+pub struct EndpointReport {
+    /// The endpoint.
+    pub endpoint: OwnedEndpoint,
+    /// Today and the six days before (UTC), the oldest first.
+    pub days: Vec<EndpointDay>,
+    /// Attempts of these days that the receiver accepted.
+    pub successes: i64,
+    /// Attempts of these days.
+    pub attempts: i64,
+}
+
+impl Webhooks {
+    /// A page of the subscriber's endpoints, by app; with `slug`, those of this app.
+    pub async fn endpoints(
+        &self,
+        subscriber: SubscriberId,
+        slug: Option<&str>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Vec<EndpointReport>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let listed = webhook_endpoints::list(&mut connection, subscriber, slug, limit, offset);
+        let listed = listed.await?;
+        self.counted(&mut connection, listed).await
+    }
+
+    /// One of the subscriber's endpoints; another subscriber's is not found.
+    pub async fn endpoint(
+        &self,
+        subscriber: SubscriberId,
+        id: EndpointId,
+    ) -> Result<Option<EndpointReport>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let found = webhook_endpoints::find(&mut connection, subscriber, id).await?;
+        let found = found.into_iter().collect();
+        Ok(self.counted(&mut connection, found).await?.pop())
+    }
+
+    async fn counted(
+        &self,
+        connection: &mut PgConnection,
+        endpoints: Vec<OwnedEndpoint>,
+    ) -> Result<Vec<EndpointReport>, sqlx::Error> {
+        let today = self.clock.now().date_naive();
+        let first = today - Days::new(DAYS - 1);
+        let since = first.and_time(NaiveTime::MIN).and_utc();
+        let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();
+        let counts = webhook_endpoints::by_day(connection, &ids, since).await?;
+        let mut by_endpoint: HashMap<EndpointId, Vec<EndpointDay>> = HashMap::new();
+        for count in counts {
+            let days = by_endpoint.entry(count.endpoint).or_default();
+            days.push(EndpointDay {
+                day: count.day,
+                successes: count.successes,
+                failures: count.failures,
+            });
+        }
+        let reports = endpoints.into_iter().map(|endpoint| {
+            let counted = by_endpoint.remove(&endpoint.id).unwrap_or_default();
+            let days = week(today, &counted);
+            let successes = days.iter().map(|day| day.successes).sum();
+            let failures: i64 = days.iter().map(|day| day.failures).sum();
+            EndpointReport {
+                endpoint,
+                days,
+                successes,
+                attempts: successes + failures,
+            }
+        });
+        Ok(reports.collect())
+    }
+
+    /// The attempts to deliver one event to an endpoint, the first one first.
+    pub async fn attempts_of(
+        &self,
+        endpoint: EndpointId,
+        message: WebhookMessageId,
+    ) -> Result<Vec<Delivery>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        list::of_message(&mut connection, endpoint, message).await
+    }
+
+    /// Checks where a subscriber wants events to go.
+    ///
+    /// # Errors
+    ///
+    /// Why that can't be.
+    pub fn check_url(&self, url: &str) -> Result<(), InvalidWebAddress> {
+        check_webhook_address(url, self.settings.allow_private)
+    }
+}
+
+/// Every day up to `today`, also those without attempts.
+fn week(today: NaiveDate, counted: &[EndpointDay]) -> Vec<EndpointDay> {
+    let days = (0..DAYS).rev();
+    let days = days.filter_map(|before| today.checked_sub_days(Days::new(before)));
+    days.map(|day| {
+        let found = counted.iter().find(|counted| counted.day == day);
+        found.copied().unwrap_or(EndpointDay {
+            day,
+            successes: 0,
+            failures: 0,
+        })
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_week_has_every_day() {
+        let day = |text: &str| text.parse::<NaiveDate>().unwrap_or_default();
+        let counted = [EndpointDay {
+            day: day("2026-02-27"),
+            successes: 3,
+            failures: 1,
+        }];
+        let week = week(day("2026-03-02"), &counted);
+        assert_eq!(week.len(), 7);
+        assert_eq!(week.first().map(|it| it.day), Some(day("2026-02-24")));
+        assert_eq!(week.last().map(|it| it.day), Some(day("2026-03-02")));
+        let seen: Vec<_> = week.iter().filter(|it| it.successes > 0).collect();
+        assert_eq!(seen, [&counted[0]]);
+    }
+}

@@ -1,0 +1,131 @@
+//! The apps, and creating one.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::app_form::AppForm;
+use super::fields::{Asked, Common, Sent};
+use super::frame::{Frame, Section};
+use super::owned_app::path;
+use super::page::{page, see};
+use super::problem::PortalProblem;
+use super::session::Session;
+use super::words::{Moment, number};
+use super::wrong::Wrong;
+use mailgate_domain::accounts::{App, CreateError};
+
+/// Apps of a page.
+const ROWS: i64 = 50;
+
+/// Which part of the list.
+#[derive(Default, Deserialize)]
+pub(super) struct Part {
+    /// Apps to skip.
+    #[serde(default)]
+    skip: u32,
+}
+
+/// An app in the table.
+struct Row {
+    path: String,
+    name: String,
+    slug: String,
+    mailboxes: String,
+    created_at: Moment,
+}
+
+impl Row {
+    fn new(app: App) -> Self {
+        Self {
+            path: path(&app),
+            name: app.name,
+            slug: app.slug,
+            mailboxes: number(app.users_count),
+            created_at: Moment::new(app.created_at),
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "apps.html")]
+struct AppsPage {
+    frame: Frame,
+    said: &'static str,
+    rows: Vec<Row>,
+    is_first: bool,
+    /// How many to skip for the next page.
+    next: Option<i64>,
+    form: AppForm,
+    wrong: Wrong,
+}
+
+/// Shows them.
+pub(super) async fn list(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+    Asked(part): Asked<Part>,
+) -> Result<Response, PortalProblem> {
+    let mut body = read(&state, &session, part.skip.into()).await?;
+    body.said = common.said();
+    Ok(page(StatusCode::OK, &body))
+}
+
+async fn read(
+    state: &PortalState,
+    session: &Session,
+    skip: i64,
+) -> Result<AppsPage, PortalProblem> {
+    let apps = state.accounts.apps(session.id(), Some(ROWS + 1), skip);
+    let mut rows: Vec<Row> = apps.await?.into_iter().map(Row::new).collect();
+    let fits = usize::try_from(ROWS).unwrap_or(usize::MAX);
+    let has_more = rows.len() > fits;
+    rows.truncate(fits);
+    let frame = Frame::load(state, &session.subscriber, Section::Apps, "Apps", None);
+    Ok(AppsPage {
+        frame: frame.await,
+        said: "",
+        rows,
+        is_first: skip == 0,
+        next: has_more.then_some(skip + ROWS),
+        form: AppForm::default(),
+        wrong: Wrong::default(),
+    })
+}
+
+/// Creates one, and leads to it.
+pub(super) async fn create(
+    session: Session,
+    State(state): State<PortalState>,
+    Sent(form): Sent<AppForm>,
+) -> Result<Response, PortalProblem> {
+    let fields = match form.creation(state.allow_private) {
+        Ok(fields) => fields,
+        Err(wrong) => {
+            let mut body = read(&state, &session, 0).await?;
+            (body.form, body.wrong) = (form, wrong);
+            return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body));
+        }
+    };
+    let accounts = &state.accounts;
+    let created = accounts.create_own_app(session.id(), &fields, session.author());
+    let created = created.await.map_err(|error| match error {
+        CreateError::Database(error) => PortalProblem::database(&error),
+        error @ CreateError::Suspended(_) => PortalProblem::suspended(&error)
+            .leading("Back to your apps", "/portal/apps"),
+        CreateError::TooMany(most) => PortalProblem::new(
+            StatusCode::CONFLICT,
+            "too_many_apps",
+            "You have as many apps as you may",
+            format!("{most} apps are the most that you may have. Delete one that you no longer need, and try again."),
+        )
+        .leading("Back to your apps", "/portal/apps"),
+        error => PortalProblem::internal(&error),
+    })?;
+    Ok(see(&format!("/portal/apps/{}?done=created", created.slug)))
+}

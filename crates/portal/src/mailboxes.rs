@@ -1,0 +1,145 @@
+//! The mailboxes of all apps: how each one is, by page.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::fields::{Asked, Common};
+use super::frame::{Frame, Section, query};
+use super::mailbox_words::State as Standing;
+use super::page::page;
+use super::problem::PortalProblem;
+use super::session::Session;
+use super::words::{Moment, number};
+use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox};
+use mailgate_types::plugin::Plugin;
+
+/// Mailboxes of a page.
+const ROWS: usize = 25;
+
+/// Which mailboxes.
+#[derive(Default, Deserialize)]
+pub(super) struct MailboxesQuery {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    after: String,
+}
+
+/// A mailbox in the table.
+struct Row {
+    id: String,
+    email: String,
+    aliases: usize,
+    app: String,
+    user: String,
+    provider: String,
+    state: Standing,
+    last_sent: Option<Moment>,
+    last_error: String,
+    left: String,
+    replies: &'static str,
+}
+
+impl Row {
+    fn new(state: &PortalState, mailbox: OwnedMailbox) -> Self {
+        Self {
+            id: mailbox.id.to_string(),
+            state: Standing::new(&mailbox),
+            provider: provider(state, mailbox.plugin),
+            left: left(state, &mailbox),
+            replies: replies(state, &mailbox),
+            last_sent: mailbox.last_sent_at.map(Moment::new),
+            last_error: mailbox
+                .last_error
+                .map(|error| error.text)
+                .unwrap_or_default(),
+            aliases: mailbox.aliases.len(),
+            email: mailbox.email,
+            app: mailbox.app_name,
+            user: mailbox.user_id.unwrap_or_default(),
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "mailboxes.html")]
+struct MailboxesPage {
+    frame: Frame,
+    said: &'static str,
+    asked: MailboxesQuery,
+    app: String,
+    rows: Vec<Row>,
+    /// The query of the first page, with the same filters.
+    first: Option<String>,
+    next: Option<String>,
+}
+
+/// Lists them.
+pub(super) async fn list(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+    Asked(asked): Asked<MailboxesQuery>,
+) -> Result<Response, PortalProblem> {
+    let app = common.app().unwrap_or_default().to_owned();
+    let filter = OwnedFilter {
+        slug: common.app().map(ToOwned::to_owned),
+        connected: match asked.status.as_str() {
+            "connected" => Some(true),
+            "disconnected" => Some(false),
+            _ => None,
+        },
+        after: asked.after.parse().ok(),
+    };
+    let limit = i64::try_from(ROWS + 1).unwrap_or(i64::MAX);
+    let mut listed = state.mailboxes.owned(session.id(), &filter, limit).await?;
+    let has_more = listed.len() > ROWS;
+    listed.truncate(ROWS);
+    let last = listed.last().filter(|_| has_more);
+    let at = |after: &str| query(&[("app", &app), ("status", &asked.status), ("after", after)]);
+    let (section, title) = (Section::Mailboxes, "Mailboxes");
+    let body = MailboxesPage {
+        frame: Frame::load(&state, &session.subscriber, section, title, common.app()).await,
+        said: common.said(),
+        next: last.map(|mailbox| at(&mailbox.id.to_string())),
+        first: filter.after.map(|_| at("")),
+        rows: (listed.into_iter())
+            .map(|mailbox| Row::new(&state, mailbox))
+            .collect(),
+        app,
+        asked,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// A provider's name.
+pub(super) fn provider(state: &PortalState, plugin: Plugin) -> String {
+    let settings = state.mailboxes.provider_settings(plugin);
+    settings.map_or_else(|| plugin.to_string(), |settings| settings.label.clone())
+}
+
+/// How much it may still send.
+pub(super) fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
+    match state.mailboxes.left_today(mailbox) {
+        _ if mailbox.disconnected.is_some() => String::new(),
+        Some(left) => number(left),
+        None => "No limit".to_owned(),
+    }
+}
+
+/// Whether replies to its messages are looked for.
+pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
+    let tracks = state
+        .mailboxes
+        .tracks_replies(mailbox.plugin, &mailbox.scopes);
+    match (&mailbox.disconnected, &mailbox.reading_refused) {
+        (None, None) if tracks => "On",
+        (None, Some(_)) if tracks => "Refused",
+        _ => "Off",
+    }
+}

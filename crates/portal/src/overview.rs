@@ -1,0 +1,143 @@
+//! The overview: first steps until they are done, what needs attention, and the messages of the last 30 days. Each part
+//! is read by itself, so that the others are shown when one can't be.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::PortalState;
+use super::fields::{Asked, Common};
+use super::frame::{Frame, Inside, Section};
+use super::overview_attention::{Attention, attention};
+use super::overview_plots::{Day, MailboxBar, Plot, mailbox_bars, plots};
+use super::page::page;
+use super::problem::PortalProblem;
+use super::session::Session;
+use super::words::number;
+use mailgate_domain::reports::{AppReference, EmailStats, NEWEST, Period};
+
+/// A first step.
+struct Step {
+    done: bool,
+    words: &'static str,
+    path: String,
+}
+
+/// The messages by day.
+struct Days {
+    total: String,
+    is_empty: bool,
+    plots: [Plot; 3],
+    /// Oldest first, as the bars are.
+    table: Vec<Day>,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    /// Empty once all is done.
+    steps: Vec<Step>,
+    attention: Attention,
+    /// `None`: they can't be shown at the moment.
+    days: Option<Days>,
+    /// `None`: they can't be shown at the moment.
+    mailboxes: Option<Vec<MailboxBar>>,
+    /// How many messages are counted by mailbox at most.
+    newest: String,
+}
+
+/// Shows it.
+pub(super) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+) -> Result<Response, PortalProblem> {
+    let app = common.app().map(AppReference::parse).transpose();
+    let app = app.map_err(|_| PortalProblem::not_found())?;
+    let (subscriber, section) = (&session.subscriber, Section::Overview);
+    let frame = Frame::load(&state, subscriber, section, "Overview", common.app()).await;
+    let (id, reports) = (session.id(), &state.reports);
+    let (by_day, by_mailbox, attention, has_endpoint, has_mailbox) = tokio::join!(
+        reports.email_stats(id, Period::Day, app.as_ref()),
+        reports.by_mailbox(id, app.as_ref()),
+        attention(&state, id, &frame),
+        state.webhooks.has_endpoint(id),
+        state.accounts.has_mailbox(id),
+    );
+    let by_day = known(by_day, "messages by day");
+    let by_mailbox = known(by_mailbox, "messages by mailbox");
+    let has_endpoint = known(has_endpoint, "webhooks");
+    let has_mailbox = known(has_mailbox, "mailboxes");
+    let days = by_day.map(|stats| Days::new(&stats));
+    let steps = match (&days, has_endpoint, has_mailbox, &frame.inside) {
+        (Some(days), Some(has_endpoint), Some(has_mailbox), Some(inside)) => {
+            steps(inside, has_mailbox, !days.is_empty, has_endpoint)
+        }
+        _ => Vec::new(),
+    };
+    let body = OverviewPage {
+        steps,
+        attention,
+        days,
+        mailboxes: by_mailbox.map(|counts| mailbox_bars(&counts)),
+        newest: number(NEWEST),
+        frame,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// What a part shows; the error of one that can't be read goes to the log.
+fn known<T>(read: Result<T, sqlx::Error>, part: &'static str) -> Option<T> {
+    read.inspect_err(|error| {
+        tracing::warn!(%error, part, "a part of the overview can't be shown");
+    })
+    .ok()
+}
+
+impl Days {
+    fn new(stats: &EmailStats) -> Self {
+        let total: i64 = (stats.data.iter())
+            .map(|day| day.counts.sum(None, None))
+            .sum();
+        Self {
+            total: number(total),
+            is_empty: total == 0,
+            plots: plots(&stats.data),
+            table: stats.data.iter().map(Day::new).collect(),
+        }
+    }
+}
+
+fn steps(inside: &Inside, has_mailbox: bool, has_sent: bool, has_endpoint: bool) -> Vec<Step> {
+    let first = inside.apps.first();
+    // Until there is an app, everything begins with one.
+    let at_app = |part: &str| {
+        first.map_or_else(
+            || Section::Apps.path().to_owned(),
+            |app| format!("/portal/apps/{}#{part}", app.slug),
+        )
+    };
+    let step = |done, words, path| Step { done, words, path };
+    let steps = vec![
+        step(
+            first.is_some(),
+            "Create an app",
+            Section::Apps.path().to_owned(),
+        ),
+        step(has_mailbox, "Connect a mailbox", at_app("connect")),
+        step(has_sent, "Send a message", at_app("code")),
+        step(
+            has_endpoint,
+            "Add a webhook",
+            Section::Webhooks.path().to_owned(),
+        ),
+    ];
+    if steps.iter().all(|step| step.done) {
+        Vec::new()
+    } else {
+        steps
+    }
+}

@@ -1,0 +1,230 @@
+//! The settings: name and address, the API secret behind its forms, who is signed in, and the trail of changes.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::api_secrets::{self, SecretRow};
+use super::fields::{Asked, Common, Sent, label};
+use super::frame::{Frame, Section, query};
+use super::page::{page, see};
+use super::problem::PortalProblem;
+use super::session::{Guest, Session};
+use super::settings_secret::{Proof, check};
+use super::words::Moment;
+use mailgate_domain::accounts::{EmailChangeError, PortalSession, SubscriberChange};
+use mailgate_domain::reports::{AuditFilter, StoredEntry};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::{ApiSecretId, AuditEntryId};
+use mailgate_types::sign_in::SignedInBy;
+
+/// Entries of a page of the trail.
+const ENTRIES: usize = 20;
+
+/// Where in the trail.
+#[derive(Default, Deserialize)]
+pub(super) struct InTrail {
+    #[serde(default)]
+    before: String,
+}
+
+/// The form.
+#[derive(Deserialize)]
+pub(super) struct Change {
+    label: String,
+    email: String,
+    #[serde(flatten)]
+    proof: Proof,
+}
+
+/// A session in the table.
+struct OpenSession {
+    id: String,
+    is_this: bool,
+    browser: String,
+    address: String,
+    by: &'static str,
+    created_at: Moment,
+    last_used_at: Moment,
+}
+
+impl OpenSession {
+    fn new(session: PortalSession, this: &PortalSession) -> Self {
+        Self {
+            is_this: session.id == this.id,
+            id: session.id.to_string(),
+            browser: session.user_agent,
+            address: session.address,
+            by: match session.by {
+                SignedInBy::ApiSecret => "API secret",
+                SignedInBy::Link => "Mailed link",
+                SignedInBy::Minted => "Link",
+            },
+            created_at: Moment::new(session.created_at),
+            last_used_at: Moment::new(session.last_used_at),
+        }
+    }
+}
+
+/// A change in the table.
+struct Entry {
+    at: Moment,
+    action: String,
+    actor: String,
+    address: String,
+    app: String,
+    target: String,
+}
+
+impl Entry {
+    fn new(entry: StoredEntry) -> Self {
+        let at = AuditEntryId(entry.id).moment().unwrap_or_default();
+        Self {
+            at: Moment::new(at),
+            action: entry.action,
+            actor: match entry.api_secret_id {
+                Some(id) => format!("{} ({})", entry.actor, ApiSecretId(id)),
+                None => entry.actor,
+            },
+            address: entry.address.unwrap_or_default(),
+            app: entry.app_slug.unwrap_or_default(),
+            target: entry.target.unwrap_or_default(),
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct SettingsPage {
+    frame: Frame,
+    said: &'static str,
+    wrong: Vec<&'static str>,
+    label: String,
+    email: String,
+    /// The address that waits for its confirmation.
+    pending_email: Option<String>,
+    subscriber_id: String,
+    /// Whether a new address needs the API secret.
+    guards_email: bool,
+    /// Whether the API secret is shown without asking for it.
+    is_fresh: bool,
+    secrets: Vec<SecretRow>,
+    sessions: Vec<OpenSession>,
+    entries: Vec<Entry>,
+    /// The query of the older entries.
+    older: Option<String>,
+}
+
+/// Shows them.
+pub(super) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+    Asked(trail): Asked<InTrail>,
+) -> Result<Response, PortalProblem> {
+    let mut body = read(&state, &session, &trail).await?;
+    body.said = common.said();
+    Ok(page(StatusCode::OK, &body))
+}
+
+async fn read(
+    state: &PortalState,
+    session: &Session,
+    trail: &InTrail,
+) -> Result<SettingsPage, PortalProblem> {
+    let filter = AuditFilter {
+        older_than: trail.before.parse().ok(),
+        ..AuditFilter::default()
+    };
+    let sessions = state.accounts.portal_sessions(session.id()).await?;
+    let page = state
+        .reports
+        .audit(session.id(), &filter, ENTRIES, 0)
+        .await?;
+    let oldest = page.entries.last().filter(|_| page.has_more);
+    let older = oldest.map(|entry| {
+        let id = AuditEntryId(entry.id).to_string();
+        query(&[("before", &id)])
+    });
+    Ok(SettingsPage {
+        frame: Frame::load(
+            state,
+            &session.subscriber,
+            Section::Settings,
+            "Settings",
+            None,
+        )
+        .await,
+        said: "",
+        wrong: Vec::new(),
+        label: session.subscriber.label.clone(),
+        email: session.subscriber.email.clone(),
+        pending_email: state.accounts.pending_email(session.id()).await?,
+        subscriber_id: session.id().to_string(),
+        guards_email: state.sign_in_mail.is_some() && !session.is_fresh(state.clock.now()),
+        is_fresh: session.is_fresh(state.clock.now()),
+        secrets: api_secrets::rows(state, session).await?,
+        sessions: (sessions.into_iter())
+            .map(|open| OpenSession::new(open, &session.open))
+            .collect(),
+        entries: page.entries.into_iter().map(Entry::new).collect(),
+        older,
+    })
+}
+
+/// Changes name and address.
+pub(super) async fn change(
+    session: Session,
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(sent): Sent<Change>,
+) -> Result<Response, PortalProblem> {
+    let label = label(&sent.label);
+    let email = EmailAddress::parse(sent.email.trim()).ok();
+    let email = email.filter(EmailAddress::is_plain);
+    let email = email.ok_or("Enter one email address.");
+    let (label, email) = match (label, email) {
+        (Ok(label), Ok(email)) => (label, email),
+        (label, email) => {
+            let mut body = read(&state, &session, &InTrail::default()).await?;
+            body.wrong = label.err().into_iter().chain(email.err()).collect();
+            (body.label, body.email) = (sent.label, sent.email);
+            return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body));
+        }
+    };
+    if state.sign_in_mail.is_some() && email.as_str() != session.subscriber.email {
+        // Links that sign in are mailed there.
+        check(&state, &session, &visitor, &sent.proof).await?;
+    }
+    // The present address would stop a change that waits for its confirmation; the form says it with whatever else.
+    let is_moved = email.as_str() != session.subscriber.email;
+    let change = SubscriberChange {
+        label: Some(label),
+        email: is_moved.then(|| email.to_string()),
+    };
+    let accounts = &state.accounts;
+    let changed = accounts.change_subscriber(session.id(), &change, session.author());
+    let changed = changed.await.map_err(|error| match error {
+        EmailChangeError::Database(error) => PortalProblem::database(&error),
+        EmailChangeError::TooMany { .. } => too_many_email_changes(),
+    })?;
+    let changed = changed.ok_or_else(PortalProblem::signed_out)?;
+    state.billing.wake();
+    let waits = change.email.is_some() && changed.email != change.email;
+    let done = if waits { "email-asked" } else { "saved" };
+    Ok(see(&format!("/portal/settings?done={done}")))
+}
+
+fn too_many_email_changes() -> PortalProblem {
+    PortalProblem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_email_changes",
+        "The address was changed too often",
+        "Nothing was changed. Too many changes of the address were asked for within 24 hours; try again tomorrow.",
+    )
+    .leading("Back to the settings", "/portal/settings")
+}

@@ -1,0 +1,84 @@
+//! What pages work with.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use mailgate_domain::accounts::{Accounts, SignInMail};
+use mailgate_domain::billing::Billing;
+use mailgate_settings::PortalSettings;
+use mailgate_domain::mailboxes::Mailboxes;
+use mailgate_domain::reports::{Refusals, Reports};
+use mailgate_domain::sending::queue::Queue;
+use mailgate_domain::webhooks::Webhooks;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::seal::SealKeys;
+
+/// What all pages share; a copy costs one count.
+#[derive(Debug, Clone)]
+pub struct PortalState(Arc<Parts>);
+
+impl PortalState {
+    /// Shares it.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for PortalState {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of the gateway that pages use.
+#[derive(Debug)]
+pub struct Parts {
+    /// Subscribers, apps, keys, and who is signed in.
+    pub accounts: Accounts,
+    /// Subscriptions and the payment provider.
+    pub billing: Billing,
+    /// Connected mailboxes.
+    pub mailboxes: Mailboxes,
+    /// Webhook endpoints and deliveries.
+    pub webhooks: Webhooks,
+    /// What waits to be sent.
+    pub queue: Queue,
+    /// Logs and statistics.
+    pub reports: Reports,
+    /// The clock.
+    pub clock: SharedClock,
+    /// Seal what comes back in addresses.
+    pub seal_keys: Arc<SealKeys>,
+    /// Who runs the gateway.
+    pub settings: Arc<PortalSettings>,
+    /// Cancelled when the process is about to end.
+    pub stopping: CancellationToken,
+    /// Where subscribers reach the portal, without a slash at its end.
+    pub address: String,
+    /// Where people reach the gateway, without a slash at its end.
+    pub base_url: String,
+    /// Where mail is submitted by SMTP.
+    pub submission: Submission,
+    /// Mails links that sign in, if the gateway can.
+    pub sign_in_mail: Option<SignInMail>,
+    /// Messages refused before they had a mailbox.
+    pub refusals: Refusals,
+    /// Whether endpoints may be on private networks.
+    pub allow_private: bool,
+}
+
+/// Where mail is submitted by SMTP.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// The host that clients connect to.
+    pub host: String,
+    /// The port with STARTTLS, if it is served.
+    pub starttls_port: Option<u16>,
+    /// The port with implicit TLS, if it is served.
+    pub tls_port: Option<u16>,
+}

@@ -1,0 +1,158 @@
+//! The webhook endpoints of all apps: how their last seven days went, and the way to each.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::fields::{Asked, Common};
+use super::frame::{Frame, Section, query};
+use super::page::page;
+use super::problem::PortalProblem;
+use super::session::Session;
+use super::webhook_week::Week;
+use super::words::{Moment, Status};
+use mailgate_domain::webhooks::{EndpointReport, OwnedEndpoint};
+use mailgate_types::ids::{AppId, EndpointId, SubscriberId, WebhookConfigId};
+
+/// Endpoints of a page.
+const ROWS: u16 = 50;
+
+/// Where in the list.
+#[derive(Default, Deserialize)]
+pub(super) struct InList {
+    #[serde(default)]
+    page: String,
+}
+
+/// An endpoint in the table.
+struct Row {
+    path: String,
+    url: String,
+    app: String,
+    events: String,
+    status: Status,
+    week: Week,
+    last: Option<Moment>,
+}
+
+impl Row {
+    fn new(report: EndpointReport) -> Self {
+        Self {
+            week: Week::new(&report),
+            path: path(&report.endpoint),
+            status: status(&report.endpoint),
+            events: events(&report.endpoint),
+            last: report.endpoint.last_triggered_at.map(Moment::new),
+            app: report.endpoint.app_name,
+            url: report.endpoint.url,
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "webhooks.html")]
+struct WebhooksPage {
+    frame: Frame,
+    said: &'static str,
+    rows: Vec<Row>,
+    /// The query of the page before.
+    previous: Option<String>,
+    next: Option<String>,
+}
+
+/// Lists them.
+pub(super) async fn list(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+    Asked(at): Asked<InList>,
+) -> Result<Response, PortalProblem> {
+    let number: u32 = at.page.parse().unwrap_or(1).clamp(1, 1_000_000);
+    let (limit, offset) = (i64::from(ROWS) + 1, i64::from(number - 1) * i64::from(ROWS));
+    let listed = state
+        .webhooks
+        .endpoints(session.id(), common.app(), limit, offset);
+    let mut listed = listed.await?;
+    let has_more = listed.len() > usize::from(ROWS);
+    listed.truncate(usize::from(ROWS));
+    let at = |page: u32| {
+        let page = page.to_string();
+        query(&[("app", common.app().unwrap_or_default()), ("page", &page)])
+    };
+    let section = Section::Webhooks;
+    let body = WebhooksPage {
+        frame: Frame::load(
+            &state,
+            &session.subscriber,
+            section,
+            "Webhooks",
+            common.app(),
+        )
+        .await,
+        said: common.said(),
+        rows: listed.into_iter().map(Row::new).collect(),
+        previous: (number > 1).then(|| at(number - 1)),
+        next: has_more.then(|| at(number + 1)),
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// The endpoint that a path names: `wconf_…`, or the app's UUID for its own `webhook_url`.
+pub(super) fn read_id(text: &str) -> Result<EndpointId, PortalProblem> {
+    if let Ok(config) = text.parse::<WebhookConfigId>() {
+        return Ok(config.into());
+    }
+    let app = text.parse().map_err(|_| PortalProblem::not_found())?;
+    Ok(AppId(app).into())
+}
+
+/// The subscriber's endpoint that a path names; another subscriber's is nothing.
+pub(super) async fn find(
+    state: &PortalState,
+    subscriber: SubscriberId,
+    id: &str,
+) -> Result<EndpointReport, PortalProblem> {
+    let found = state.webhooks.endpoint(subscriber, read_id(id)?).await?;
+    found.ok_or_else(PortalProblem::not_found)
+}
+
+/// An endpoint's page.
+pub(super) fn path(endpoint: &OwnedEndpoint) -> String {
+    match endpoint.id.config(endpoint.app) {
+        Some(config) => format!("/portal/webhooks/{config}"),
+        None => format!("/portal/webhooks/{}", endpoint.app),
+    }
+}
+
+/// Whether it receives events.
+pub(super) fn status(endpoint: &OwnedEndpoint) -> Status {
+    if endpoint.is_active {
+        Status {
+            word: "Active",
+            class: "good",
+        }
+    } else if endpoint.url.is_empty() {
+        Status {
+            word: "No URL",
+            class: "plain",
+        }
+    } else {
+        Status {
+            word: "Paused",
+            class: "plain",
+        }
+    }
+}
+
+/// Which events it receives.
+pub(super) fn events(endpoint: &OwnedEndpoint) -> String {
+    if endpoint.id.config(endpoint.app).is_none() {
+        return "All events".to_owned();
+    }
+    let names: Vec<_> = endpoint.events.iter().map(|event| event.as_str()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,22 @@
+//! Invariants of the stored addresses, whatever a provider reported.
+
+use std::collections::HashSet;
+
+use super::{MOST, kept};
+use mailgate_types::email_address::EmailAddress;
+
+/// Panics if there are too many, or one is invalid or the mailbox's own.
+pub fn check_kept(told: &[String]) {
+    let Ok(own) = EmailAddress::parse("ada@example.com") else {
+        return;
+    };
+    let addresses = kept(&own, told);
+    assert!(addresses.len() <= MOST);
+    let lookups: HashSet<String> = addresses.iter().map(EmailAddress::lookup_key).collect();
+    assert_eq!(lookups.len(), addresses.len());
+    for address in &addresses {
+        assert!(told.iter().any(|told| told == address.as_str()));
+        assert!(!address.same_mailbox(&own));
+        assert!(!address.as_str().contains(char::is_control));
+    }
+}

@@ -1,0 +1,12 @@
+//! The payment provider: Stripe's API and event format, at whatever address the settings name.
+
+pub mod client;
+pub mod objects;
+mod requests;
+pub mod signature;
+
+pub use client::{PayprovClient, PayprovClientError, PayprovError};
+pub use requests::Beginning;
+
+#[cfg(test)]
+pub(crate) use client::error_on;

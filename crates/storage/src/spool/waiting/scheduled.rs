@@ -1,0 +1,240 @@
+//! Scheduled messages, which the log doesn't have yet.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::email_logs::Matching;
+use mailgate_types::door::Door;
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId, lowest_uuid_at};
+use mailgate_types::metadata::Metadata;
+use mailgate_types::plugin::Plugin;
+
+/// A message that is to leave later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The message.
+    pub id: LogId,
+    /// The app that sends it.
+    pub app: AppId,
+    /// The app's name.
+    pub app_name: String,
+    /// The mailbox it is sent from.
+    pub credential: CredentialId,
+    /// The sender's address.
+    pub from_address: String,
+    /// As the log will show it.
+    pub to_address: String,
+    /// Further recipients.
+    pub cc_addresses: Vec<String>,
+    /// Recipients that no header names.
+    pub bcc_addresses: Vec<String>,
+    /// The subject.
+    pub subject: String,
+    /// The provider.
+    pub plugin: Plugin,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+    /// Size of the message in bytes.
+    pub size_bytes: i64,
+    /// Whether files are attached.
+    pub has_attachments: bool,
+    /// When it is to leave.
+    pub send_at: DateTime<Utc>,
+    /// What its sender attached to it.
+    pub metadata: Metadata,
+    /// How it was submitted; `None`: an earlier release didn't write it.
+    pub door: Option<Door>,
+}
+
+/// Which scheduled messages, all of one subscriber.
+#[derive(Debug, Clone)]
+pub struct ScheduledFilter {
+    /// The subscriber.
+    pub subscriber: SubscriberId,
+    /// What they are like; their status doesn't matter.
+    pub matching: Matching,
+    /// Only this one.
+    pub id: Option<LogId>,
+    /// Only those that leave later than this one.
+    pub after: Option<LogId>,
+    /// That leave from this moment on, in whole milliseconds.
+    pub from: Option<DateTime<Utc>>,
+    /// That leave before this moment.
+    pub before: Option<DateTime<Utc>>,
+}
+
+impl ScheduledFilter {
+    /// The range of ids, which hold the times.
+    fn ids(&self) -> (Uuid, Uuid) {
+        let from = self.from.map_or(Uuid::nil(), lowest_uuid_at);
+        let before = self.before.map_or(Uuid::max(), lowest_uuid_at);
+        match self.id {
+            None => (from, before),
+            Some(LogId(id)) if from <= id && id < before => (id, next(id)),
+            Some(_) => (Uuid::max(), Uuid::nil()),
+        }
+    }
+
+    /// From where on they are listed.
+    fn start(&self) -> Uuid {
+        let from = self.ids().0;
+        self.after.map_or(from, |after| from.max(next(after.0)))
+    }
+}
+
+/// The id behind this one.
+fn next(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128().saturating_add(1))
+}
+
+struct Row {
+    id: Uuid,
+    app_id: Uuid,
+    app_name: String,
+    credential_id: Uuid,
+    from_address: String,
+    to_address: String,
+    cc_addresses: Vec<String>,
+    bcc_addresses: Vec<String>,
+    subject: String,
+    plugin: String,
+    message_id: Option<String>,
+    size_bytes: i64,
+    has_attachments: bool,
+    opened_at: DateTime<Utc>,
+    metadata: Option<Value>,
+    door: Option<String>,
+}
+
+impl TryFrom<Row> for Scheduled {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: LogId(row.id),
+            app: AppId(row.app_id),
+            app_name: row.app_name,
+            credential: CredentialId(row.credential_id),
+            from_address: row.from_address,
+            to_address: row.to_address,
+            cc_addresses: row.cc_addresses,
+            bcc_addresses: row.bcc_addresses,
+            subject: row.subject,
+            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            message_id: row.message_id,
+            size_bytes: row.size_bytes,
+            has_attachments: row.has_attachments,
+            send_at: row.opened_at,
+            metadata: Metadata::from_stored(row.metadata),
+            door: row.door.as_deref().and_then(Door::named),
+        })
+    }
+}
+
+/// How many scheduled messages there are, as far as app, provider and time say. They are counted in the index, app by
+/// app: the quota bounds them.
+pub async fn count_scheduled(
+    connection: &mut PgConnection,
+    filter: &ScheduledFilter,
+) -> Result<i64, sqlx::Error> {
+    let (from, before) = filter.ids();
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(counted.messages), 0)::bigint AS "count!"
+           FROM apps CROSS JOIN LATERAL (
+               SELECT count(*) AS messages FROM spool
+               WHERE spool.app_id = apps.id AND send_at IS NOT NULL AND NOT is_logged
+                 AND spool.id >= $4 AND spool.id < $5 AND ($3::text IS NULL OR plugin = $3)
+           ) AS counted
+           WHERE subscriber_id = $1 AND ($2::uuid IS NULL OR apps.id = $2)"#,
+        filter.subscriber.0,
+        filter.matching.app.map(|app| app.0),
+        filter.matching.plugin.map(Plugin::as_str),
+        from,
+        before,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Up to `limit` scheduled messages without the first `offset`, the next to leave first.
+pub async fn list_scheduled(
+    connection: &mut PgConnection,
+    filter: &ScheduledFilter,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Scheduled>, sqlx::Error> {
+    let (_, before) = filter.ids();
+    let (from, matching) = (filter.start(), &filter.matching);
+    let users = matching.users();
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT message.id AS "id!", apps.id AS app_id, apps.name AS app_name,
+                  credential_id AS "credential_id!", from_address AS "from_address!",
+                  to_address AS "to_address!", cc_addresses AS "cc_addresses!",
+                  bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!",
+                  message_id, size_bytes AS "size_bytes!", has_attachments AS "has_attachments!",
+                  opened_at AS "opened_at!", metadata, door
+           FROM (
+               SELECT found.id
+               FROM apps CROSS JOIN LATERAL (
+                   SELECT id FROM spool
+                   WHERE spool.app_id = apps.id AND send_at IS NOT NULL AND NOT is_logged
+                     AND spool.id >= $4 AND spool.id < $5 AND ($3::text IS NULL OR plugin = $3)
+                     AND ($8::text IS NULL
+                          OR $8 IN (SELECT address
+                                    FROM log_recipients(to_address, cc_addresses, bcc_addresses)
+                                             AS named (address)))
+                     AND ($9::text[] IS NULL OR message_id = ANY($9))
+                     AND ($10::uuid IS NULL OR credential_id = $10)
+                     AND ($11::uuid[] IS NULL
+                          OR (SELECT user_key FROM mailboxes
+                              WHERE mailboxes.id = credential_id) = ANY($11))
+                     AND ($12::text IS NULL OR subject COLLATE "C" ~ $12)
+                   ORDER BY id LIMIT $6::bigint + $7::bigint
+               ) AS found
+               WHERE subscriber_id = $1 AND ($2::uuid IS NULL OR apps.id = $2)
+               ORDER BY found.id OFFSET $6 LIMIT $7
+           ) AS page
+                JOIN spool AS message ON message.id = page.id
+                JOIN apps ON apps.id = message.app_id
+           ORDER BY message.id"#,
+        filter.subscriber.0,
+        matching.app.map(|app| app.0),
+        matching.plugin.map(Plugin::as_str),
+        from,
+        before,
+        offset,
+        limit,
+        matching.recipient.as_deref(),
+        matching.message_ids.as_deref(),
+        matching.credential.map(|credential| credential.0),
+        users.as_deref(),
+        matching.subject.as_deref(),
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Scheduled::try_from).collect()
+}
+
+/// A scheduled message of a subscriber; `None` if there is none.
+pub async fn find_scheduled(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: LogId,
+) -> Result<Option<Scheduled>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                cc_addresses, bcc_addresses, subject, plugin, message_id, size_bytes,
+                has_attachments, opened_at, metadata, door
+         FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+         WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged",
+        id.0,
+        subscriber.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(Scheduled::try_from).transpose()
+}
