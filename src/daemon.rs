@@ -26,37 +26,36 @@ use self::loops::{
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
+use crate::smtp::backend::{SubmissionBackend, session_settings};
+use crate::workers::{self, PartitionError, Retention};
 use mailgate_domain::accounts::{Accounts, ShowError};
 use mailgate_domain::billing::Billing;
 use mailgate_domain::certificates::{Certificates, CertificatesError};
-use mailgate_settings::{Limits, Settings, SmtpSettings};
 use mailgate_domain::mailboxes::Mailboxes;
-use mailgate_providers::egress::EgressSetupError;
-use mailgate_providers::mail::{MailProviders, ProviderError};
-use mailgate_providers::payprov::PayprovClientError;
-use mailgate_providers::relay::RelayError;
 use mailgate_domain::reports::Reports;
-use mailgate_rest::{AppState, Shared, Visits};
 use mailgate_domain::sending::budget::in_flight;
 use mailgate_domain::sending::queue::Queue;
 use mailgate_domain::sending::quota::Quota;
 use mailgate_domain::sending::{self, Sending};
-use crate::smtp::backend::{SubmissionBackend, session_settings};
-use mailgate_storage::pool::{self, PoolError};
-use mailgate_storage::tables;
-use mailgate_telemetry;
-use mailgate_telemetry::top_subscribers::TopSubscribers;
 use mailgate_domain::webhooks::Webhooks;
-use crate::workers::{self, PartitionError, Retention};
+use mailgate_providers::egress::EgressSetupError;
+use mailgate_providers::mail::{MailProviders, ProviderError};
+use mailgate_providers::payprov::PayprovClientError;
+use mailgate_providers::relay::RelayError;
+use mailgate_rest::{AppState, Shared, Visits};
 use mailgate_server::ListenError;
 use mailgate_server::http::{self, HttpLimits};
 use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::{Strangers, strangers};
 use mailgate_server::tls::{ServerCertificate, ServerTlsError};
+use mailgate_settings::{Limits, Settings, SmtpSettings};
 use mailgate_smtp::connection::ConnectionSettings;
 use mailgate_smtp::listener::{self, ConnectionLimits};
 use mailgate_smtp::protocol::session::SessionSettings;
+use mailgate_storage::pool::{self, PoolError};
+use mailgate_storage::tables;
+use mailgate_telemetry::top_subscribers::TopSubscribers;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::Lease;
@@ -428,7 +427,7 @@ impl SmtpDoor {
 /// Starts collecting metrics, if there is a listener to serve them.
 fn collect_metrics(listener: Option<TcpListener>) -> Option<(TcpListener, PrometheusHandle)> {
     let listener = listener?;
-    match telemetry::metrics::start() {
+    match mailgate_telemetry::metrics::start() {
         Ok(handle) => Some((listener, handle)),
         Err(error) => {
             tracing::warn!(%error, "metrics are not served");
@@ -462,6 +461,6 @@ fn serve_metrics(
             shutdown.soft.clone(),
         ),
     );
-    let router = telemetry::metrics_router(handle, top);
+    let router = mailgate_telemetry::metrics_router(handle, top);
     http::serve(listener, router, limits, shutdown);
 }

@@ -12,9 +12,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use toml::{Table, Value};
 
-use mailgate_settings::{self, ConfigError, Settings};
 use crate::daemon::{self, Daemon, DaemonError};
-use mailgate_telemetry;
 use demo::{Demo, DemoError};
 use home::{Home, HomeError};
 use mailgate_sandbox::certificates::{self, CertificateError, CertificateFiles};
@@ -23,6 +21,7 @@ use mailgate_sandbox::provider::{self, SandboxError, SandboxProvider};
 use mailgate_server::http::connectable;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
+use mailgate_settings::{ConfigError, Settings};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::database_clock::DatabaseClock;
 
@@ -102,7 +101,7 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
     // Reports invalid settings before anything is started; values known only after a start have placeholders. The
     // plugins are off until the provider's addresses are known.
     let early = load(&options, preset_before_start(), Table::new())?;
-    telemetry::start_logging_by(&early.log, &early.seal_keys);
+    mailgate_telemetry::start_logging_by(&early.log, &early.seal_keys);
     let home = Home::open(&options.directory, options.ephemeral)?;
     let names = early.certificate_names().into_iter();
     let names: Vec<String> = names.map(|called| called.name).collect();
@@ -221,7 +220,7 @@ async fn serve(
 
 fn load(options: &DevOptions, mut preset: Table, sections: Table) -> Result<Settings, ConfigError> {
     preset.extend(sections);
-    config::load(preset, options.config.as_deref(), std::env::vars_os())
+    mailgate_settings::load(preset, options.config.as_deref(), std::env::vars_os())
 }
 
 /// The settings that point to the sandbox. If `early` has a payment provider or a relay of its own, the sandbox's is

@@ -1,9 +1,11 @@
 //! The fuzz targets, each a parser of what comes from outside with the invariants that hold for
 //! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
 
+use crate::smtp::reply::fuzzing::provider_refusals;
+use mailgate_bounces::fuzzing::bounces;
 use mailgate_domain::billing::notices::fuzzing::notice_texts;
 use mailgate_domain::billing::{billing_events, billing_looks};
-use mailgate_settings::fuzzing::settings;
+use mailgate_domain::sending::raw_message::fuzzing::submitted_message;
 use mailgate_providers::egress::fuzzing::web_addresses;
 use mailgate_providers::mail::bcc_from_envelope::fuzzing::addressed_message;
 use mailgate_providers::mail::gmail::gmail_answers;
@@ -16,9 +18,7 @@ use mailgate_providers::payprov::client::fuzzing::payprov_answers;
 use mailgate_providers::retry_after_header;
 use mailgate_rest::fuzzing::{http_headers, queries, rest_bodies};
 use mailgate_rest::send_request;
-use mailgate_domain::sending::raw_message::fuzzing::submitted_message;
-use crate::smtp::reply::fuzzing::provider_refusals;
-use mailgate_bounces::fuzzing::bounces;
+use mailgate_settings::fuzzing::settings;
 use mailgate_smtp::connection::fuzzing::smtp_connection;
 use mailgate_smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
 use mailgate_smtp::protocol::session::fuzzing::smtp_session;

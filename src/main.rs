@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use mailgate_settings::{self, ConfigError, LogFormat};
 use mailgate::daemon::health::{self, HealthError};
 use mailgate::daemon::reload::Reload;
 use mailgate::daemon::systemd::{self, Inherited};
@@ -21,10 +20,10 @@ use mailgate::operator::queue::QueueAction;
 use mailgate::operator::subscribers::SubscriberAction;
 use mailgate::operator::{self, OperatorError};
 use mailgate_rest::openapi_json;
+use mailgate_server::shutdown::Shutdown;
+use mailgate_settings::{ConfigError, LogFormat};
 use mailgate_storage::pool::{self, PoolError};
 use mailgate_storage::tables;
-use mailgate_telemetry;
-use mailgate_server::shutdown::Shutdown;
 use mailgate_types::database_clock::DatabaseClock;
 use toml::Table;
 
@@ -254,9 +253,9 @@ fn report(failure: &Failure, logs_json: bool) {
         if matches!(failure, Failure::Ended(_)) {
             return;
         }
-        telemetry::start_logging(LogFormat::Json, "error", None);
+        mailgate_telemetry::start_logging(LogFormat::Json, "error", None);
         // Whatever the settings leave out.
-        telemetry::set_filter("error");
+        mailgate_telemetry::set_filter("error");
     }
     for line in failure.to_string().lines() {
         if logs_json {
@@ -330,13 +329,13 @@ fn run(command: Command) -> Result<(), Failure> {
 }
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
-    let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
+    let settings = mailgate_settings::load(Table::new(), file.as_deref(), std::env::vars_os())?;
     LOGS_JSON.store(settings.log.format == LogFormat::Json, Ordering::Relaxed);
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    mailgate_telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let reload = Reload::new(file, settings.fingerprint.clone())?;
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, commit = COMMIT, "mailgate starts");
-    if let Err(error) = telemetry::open_files::raise() {
+    if let Err(error) = mailgate_telemetry::open_files::raise() {
         tracing::warn!(%error, "the limit of open files can't be raised");
     }
     let warnings = daemon::warnings(&settings);
@@ -386,7 +385,7 @@ async fn dev(directory: PathBuf, ephemeral: bool, config: Option<PathBuf>) -> Re
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
-    let settings = config::load_database(file.as_deref(), std::env::vars_os())?;
+    let settings = mailgate_settings::load_database(file.as_deref(), std::env::vars_os())?;
     let pool = pool::connect(&settings).await?;
     let migrated = tables::migrate(&pool).await;
     pool::close(&pool).await;
@@ -397,7 +396,7 @@ async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
 
 /// 1 for wrong settings too: container engines keep 2 for themselves.
 async fn healthcheck(file: Option<PathBuf>) -> Result<(), Failure> {
-    let listen = config::load_http_listen(file.as_deref(), std::env::vars_os())
+    let listen = mailgate_settings::load_http_listen(file.as_deref(), std::env::vars_os())
         .map_err(Failure::HealthConfig)?;
     Ok(health::check(listen).await?)
 }

@@ -22,11 +22,10 @@ use sqlx::PgPool;
 
 use mailgate_domain::accounts::reseal::ResealError;
 use mailgate_domain::accounts::{CreateError, RenewError};
-use mailgate_settings::{self, ConfigError, OperatorSettings};
-use mailgate_providers::mail::ProviderError;
 use mailgate_domain::sending::queue::QueueError;
+use mailgate_providers::mail::ProviderError;
+use mailgate_settings::{ConfigError, OperatorSettings};
 use mailgate_storage::pool::{self, PoolError};
-use mailgate_telemetry;
 use mailgate_types::ids::{LogId, SubscriberId};
 
 /// Why a command failed. Each text gives the reason.
@@ -105,8 +104,8 @@ async fn on_database(
     file: Option<&Path>,
     command: impl AsyncFnOnce(OperatorSettings, PgPool) -> Result<(), OperatorError>,
 ) -> Result<(), OperatorError> {
-    let settings = config::load_operator(file, std::env::vars_os())?;
-    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    let settings = mailgate_settings::load_operator(file, std::env::vars_os())?;
+    mailgate_telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
     let done = command(settings, pool.clone()).await;
     pool::close(&pool).await;

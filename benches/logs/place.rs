@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use chrono::{Days, Utc};
 use mailgate_domain::accounts::{Accounts, AppFields};
-use mailgate_settings::{self, DatabaseSettings};
 use mailgate_domain::reports::Reports;
-use mailgate_storage::{partitions, pool, tables};
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate_settings::DatabaseSettings;
+use mailgate_storage::{partitions, pool, tables};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 use secrecy::SecretString;
@@ -144,7 +144,7 @@ async fn create(pool: &PgPool, environment: Environment) -> Outcome<(SubscriberI
         partitions::create(&mut connection, day).await?;
     }
     let clock: SharedClock = Arc::new(SystemClock);
-    let settings = config::load_operator(None, environment.into_iter())?;
+    let settings = mailgate_settings::load_operator(None, environment.into_iter())?;
     let (keys, limits) = (settings.seal_keys, settings.limits);
     let accounts = Accounts::new(pool.clone(), keys, clock, &limits, None, TaskTracker::new());
     let mut transaction = pool.begin().await?;

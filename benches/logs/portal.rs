@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mailgate_domain::accounts::Visitor;
-use mailgate_settings;
 use mailgate::daemon::{self, Daemon};
+use mailgate_domain::accounts::Visitor;
 use mailgate_sandbox::certificates;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_types::clock::SystemClock;
@@ -73,7 +72,7 @@ async fn start(
     ]
     .map(|(name, value)| (format!("MAILGATE__{name}"), value));
     environment.extend(of_gateway);
-    let settings = config::load(Table::new(), None, environment.into_iter())?;
+    let settings = mailgate_settings::load(Table::new(), None, environment.into_iter())?;
     Ok(daemon::start(settings, Arc::new(SystemClock), shutdown).await?)
 }
 

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mailgate::workers;
 use mailgate_domain::accounts::{Accounts, AppFields, CreatedApp};
-use mailgate_settings;
 use mailgate_domain::mailboxes::{Mailboxes, NewConnection};
 use mailgate_providers::mail::MailProviders;
-use mailgate_storage::{pool, tables};
-use mailgate::workers;
 use mailgate_sandbox::certificates::CertificateFiles;
 use mailgate_sandbox::postgres::PrivatePostgres;
+use mailgate_storage::{pool, tables};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::plugin::Plugin;
 use serde_json::Value;
@@ -88,7 +87,7 @@ pub fn environment(
 
 /// Makes the tables, and an app with a connected mailbox.
 pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
-    let settings = config::load_operator(None, environment.iter().cloned())?;
+    let settings = mailgate_settings::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;
     tables::migrate(&pool).await?;
     let clock: SharedClock = Arc::new(SystemClock);
@@ -145,7 +144,7 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
 
 /// Makes another subscriber with an app for each of these receivers, which gets the webhooks of its app.
 pub async fn apps(environment: &[(String, String)], urls: &[String]) -> Outcome<Vec<CreatedApp>> {
-    let settings = config::load_operator(None, environment.iter().cloned())?;
+    let settings = mailgate_settings::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;
     let clock: SharedClock = Arc::new(SystemClock);
     let accounts = Accounts::new(

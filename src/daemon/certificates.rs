@@ -11,14 +11,14 @@ use tokio_rustls::TlsAcceptor;
 
 use super::DaemonError;
 use super::challenges::challenge_router;
-use mailgate_domain::certificates::Certificates;
-use mailgate_settings::{AcmeSettings, CertificateSource, Settings};
-use mailgate_storage::pool::PoolError;
 use crate::workers;
+use mailgate_domain::certificates::Certificates;
 use mailgate_server::http::{self, HttpLimits, Https};
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::strangers;
 use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
+use mailgate_settings::{AcmeSettings, CertificateSource, Settings};
+use mailgate_storage::pool::PoolError;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 

@@ -6,9 +6,9 @@ use tokio::net::TcpListener;
 
 use super::DaemonError;
 use super::systemd::Inherited;
-use mailgate_settings::{AcmeChallenge, CertificateSource, Settings};
 use mailgate_portal::Submission;
 use mailgate_server::{ListenError, bind};
+use mailgate_settings::{AcmeChallenge, CertificateSource, Settings};
 
 /// The bound sockets of all addresses in the settings.
 pub(super) struct Listeners {

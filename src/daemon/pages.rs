@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 
 use mailgate_domain::accounts::SignInMail;
-use mailgate_portal::{self, Parts, PortalState, Submission};
+use mailgate_portal::{Parts, PortalState, Submission};
 use mailgate_rest::{AppState, router};
 
 /// All paths of the HTTP interface, with the portal's among them.
@@ -28,7 +28,7 @@ fn portal(state: &AppState, submission: Submission, sign_in_mail: Option<SignInM
     let Some(address) = address.flatten() else {
         return Router::new();
     };
-    portal::router(PortalState::new(Parts {
+    mailgate_portal::router(PortalState::new(Parts {
         accounts: state.accounts.clone(),
         billing: state.billing.clone(),
         mailboxes: state.mailboxes.clone(),

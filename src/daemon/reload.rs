@@ -8,10 +8,9 @@ use tokio_util::sync::CancellationToken;
 use toml::Table;
 use tracing::field::display;
 
-use mailgate_settings::{self, Fingerprint, Settings};
-use mailgate_telemetry;
 use crate::workers;
 use mailgate_server::tls::ServerCertificate;
+use mailgate_settings::{Fingerprint, Settings};
 
 /// The one setting that takes effect immediately.
 const FILTER: &str = "log.filter";
@@ -52,7 +51,7 @@ impl Reload {
             let file = self.file.clone();
             // A name to listen on may have to be looked up.
             let read = tokio::task::spawn_blocking(move || {
-                config::load(Table::new(), file.as_deref(), std::env::vars_os())
+                mailgate_settings::load(Table::new(), file.as_deref(), std::env::vars_os())
             });
             let Some(read) = stop.run_until_cancelled(read).await else {
                 return;
@@ -71,7 +70,7 @@ impl Reload {
         let newer = &settings.fingerprint;
         let mut changed = self.in_force.changed(newer);
         if changed.iter().any(|name| name == FILTER) {
-            telemetry::set_filter(&settings.log.filter);
+            mailgate_telemetry::set_filter(&settings.log.filter);
             self.in_force.adopt(newer, FILTER);
             changed.retain(|name| name != FILTER);
         }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::home::{Home, HomeError};
-use mailgate_domain::accounts::{AppCredentials, AppFields, CreateError, MintError, ShowError};
 use crate::daemon::Daemon;
+use mailgate_domain::accounts::{AppCredentials, AppFields, CreateError, MintError, ShowError};
 use mailgate_domain::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
 use mailgate_sandbox::authorize::AuthorizeError;
 use mailgate_sandbox::provider::SandboxProvider;

@@ -15,7 +15,6 @@ use toml::Table as Settings;
 
 use super::OperatorError;
 use super::table::Table;
-use mailgate_settings;
 
 /// How long one check may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -57,7 +56,7 @@ impl Checked {
 ///
 /// [`OperatorError::Config`] if the settings are wrong, [`OperatorError::Failed`] if anything else is.
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
-    let settings = config::load(Settings::new(), file, std::env::vars_os())?;
+    let settings = mailgate_settings::load(Settings::new(), file, std::env::vars_os())?;
     let mut checks: Vec<BoxFuture<'_, Vec<Checked>>> = vec![
         Box::pin(local::database(&settings)),
         Box::pin(local::certificates(&settings, Utc::now())),

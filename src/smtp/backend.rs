@@ -7,20 +7,22 @@ use bytes::Bytes;
 use secrecy::ExposeSecret;
 
 use super::reply::{authentication_failed, refused, reply, unavailable};
-use mailgate_domain::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
-use mailgate_settings::Limits;
+use mailgate_domain::accounts::{
+    Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp,
+};
 use mailgate_domain::mailboxes::Wanted;
 use mailgate_domain::reports::Refusals;
 use mailgate_domain::sending::budget::{Budget, Holder, Share};
 use mailgate_domain::sending::draft::{Draft, PrepareError};
 use mailgate_domain::sending::raw_message::{RawMessage, RawMessageError};
 use mailgate_domain::sending::{Blocked, Refusal, Request, Sending};
-use mailgate_storage::outage::trouble;
+use mailgate_settings::Limits;
 use mailgate_smtp::connection::{Backend, Delivered};
 use mailgate_smtp::protocol::authentication::{Credentials, Mechanism};
 use mailgate_smtp::protocol::data::BareNewline;
 use mailgate_smtp::protocol::reply::Reply;
 use mailgate_smtp::protocol::session::{Envelope, SessionSettings};
+use mailgate_storage::outage::trouble;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;

@@ -6,12 +6,12 @@ pub(crate) mod fuzzing;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::suppressed;
-use mailgate_providers::mail::verdict::Failure;
 use mailgate_domain::sending::draft::PrepareError;
 use mailgate_domain::sending::raw_message::RawMessageError;
 use mailgate_domain::sending::{Blocked, Outcome, Receipt, Refusal, SendError};
-use mailgate_storage::outage::trouble;
+use mailgate_providers::mail::verdict::Failure;
 use mailgate_smtp::protocol::reply::Reply;
+use mailgate_storage::outage::trouble;
 use mailgate_types::send_at::SendAtError;
 
 /// Why a message is refused that was to leave before now.

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::client_secrets::ClientSecrets;
 use super::pause;
 use mailgate_domain::certificates::ServedName;
-use mailgate_settings::{CertificateSource, Settings};
 use mailgate_providers::tls::expiry;
+use mailgate_settings::{CertificateSource, Settings};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use mailgate_domain::accounts::Accounts;
+use mailgate_domain::webhooks::Webhooks;
 use mailgate_storage::apps::DeletedApps;
 use mailgate_storage::outage::trouble;
 use mailgate_storage::webhook_queue::NewRows;
-use mailgate_domain::webhooks::Webhooks;
 
 /// The delay after listening failed.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use mailgate_providers::mail::MailProviders;
 use mailgate_domain::sending::Sending;
+use mailgate_providers::mail::MailProviders;
 use mailgate_storage::outage::trouble;
 
 /// How often to poll for due messages while there are none, for messages of processes that have ended, and for

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailgate_domain::certificates::Certificates;
-use mailgate_settings::{AcmeChallenge, AcmeSettings};
 use mailgate_providers::tls;
+use mailgate_settings::{AcmeChallenge, AcmeSettings};
 use mailgate_types::clock::MovedClock;
 use mailgate_types::seal::SealKeys;
 use rustls::pki_types::{CertificateDer, ServerName};

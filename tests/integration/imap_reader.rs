@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chrono::Utc;
-use mailgate_settings;
 use mailgate_providers::mail::MailProviders;
 use mailgate_providers::mail::reader::{MailReader, ReadError};
 use mailgate_providers::mail::transport::MailboxAccess;
@@ -79,8 +78,8 @@ pub fn providers(
     let environment = environment
         .into_iter()
         .map(|(name, value)| (format!("MAILGATE__{name}"), value));
-    let settings =
-        config::load_operator(None, environment).unwrap_or_else(|error| panic!("{error}"));
+    let settings = mailgate_settings::load_operator(None, environment)
+        .unwrap_or_else(|error| panic!("{error}"));
     let clock: SharedClock = Arc::new(MovedClock::default());
     MailProviders::new(&settings.plugins, &settings.sending, "localhost", &clock).unwrap()
 }

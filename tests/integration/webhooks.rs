@@ -9,8 +9,8 @@ mod traces;
 mod verifiers;
 
 use chrono::Utc;
-use mailgate_storage::webhook_messages;
 use mailgate_domain::webhooks::secret_context;
+use mailgate_storage::webhook_messages;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId, EndpointId, LogId, WebhookConfigId};
 use mailgate_types::metadata::Metadata;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mailgate_settings;
 use mailgate_providers::mail::MailProviders;
 use mailgate_providers::mail::transport::{MailTransport, MailboxAccess, Recipients, Unasked};
 use mailgate_providers::mail::verdict::Verdict;
@@ -41,7 +40,7 @@ impl Client for BareClient {
 }
 
 pub(super) fn clients(clients: usize) -> Outcome<Vec<BareClient>> {
-    let settings = config::load_operator(None, std::env::vars_os())?;
+    let settings = mailgate_settings::load_operator(None, std::env::vars_os())?;
     let clock: SharedClock = Arc::new(SystemClock);
     let providers = MailProviders::new(
         &settings.plugins,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::Utc;
-use mailgate_settings::WebhookSettings;
 use mailgate_domain::webhooks::Webhooks;
+use mailgate_settings::WebhookSettings;
 use mailgate_types::clock::SystemClock;
 use mailgate_types::event::Event;
 use mailgate_types::ids::{AppId, WebhookMessageId, uuid_at};

@@ -30,17 +30,17 @@ use tokio_util::task::TaskTracker;
 
 use self::lifecycle::{NoTransition, State};
 use crate::accounts::audit;
-use mailgate_settings::PayprovSettings;
 pub use mailgate_providers::payprov::PayprovError;
 use mailgate_providers::payprov::{PayprovClient, PayprovClientError};
+use mailgate_settings::PayprovSettings;
 use mailgate_storage::outage::Outage;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
 
+pub use end::Cancelled;
 pub use mailgate_storage::billing_jobs::Job;
 pub use mailgate_storage::payprov_events::StoredEvent;
-pub use end::Cancelled;
 pub use reactivate::Reactivated;
 pub use receive::ReceiveError;
 pub use standing::{LiveSubscription, Standing, StoredSubscription};

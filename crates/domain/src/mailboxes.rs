@@ -29,8 +29,8 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
-use mailgate_settings::{MailboxSettings, PluginSettings};
 use mailgate_providers::mail::MailProviders;
+use mailgate_settings::{MailboxSettings, PluginSettings};
 use mailgate_storage::batch_loader::BatchLoader;
 use mailgate_storage::mailboxes;
 use mailgate_storage::query_cache::QueryCache;
@@ -40,13 +40,6 @@ use mailgate_types::lease::Lease;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 
-pub use mailgate_storage::apps::connecting::PublicApp;
-pub use mailgate_storage::mailboxes::addresses::AddressLook;
-pub use mailgate_storage::mailboxes::owned::{LastError, NamedMailbox, OwnedMailbox};
-pub use mailgate_storage::mailboxes::{
-    Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
-};
-pub use mailgate_providers::mail::oauth::OAuthError;
 pub use addresses::PLACES as ADDRESS_PLACES;
 pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun};
 pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
@@ -58,6 +51,13 @@ pub use connect_session::{
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;
 pub use link::{ConnectLink, LinkOrigin};
+pub use mailgate_providers::mail::oauth::OAuthError;
+pub use mailgate_storage::apps::connecting::PublicApp;
+pub use mailgate_storage::mailboxes::addresses::AddressLook;
+pub use mailgate_storage::mailboxes::owned::{LastError, NamedMailbox, OwnedMailbox};
+pub use mailgate_storage::mailboxes::{
+    Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
+};
 pub use owned::OwnedFilter;
 pub use read::MailboxReadError;
 use token::Flights;

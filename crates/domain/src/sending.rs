@@ -46,10 +46,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::Accounts;
-use mailgate_settings::SendingSettings;
 use crate::mailboxes::Mailboxes;
 use mailgate_providers::mail::MailProviders;
 use mailgate_server::shutdown::Shutdown;
+use mailgate_settings::SendingSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;

@@ -37,8 +37,8 @@ pub use self::replay::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed
 pub use self::rotate::RotatedSecret;
 pub use self::test::TestError;
 use self::under_way::UnderWay;
-use mailgate_settings::WebhookSettings;
 use mailgate_providers::egress::{Egress, EgressSetupError};
+use mailgate_settings::WebhookSettings;
 use mailgate_types::audit::Author;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, EndpointId, SubscriberId};

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::words::{Moment, Status, cancelled, door, is_cancelled, status};
-use mailgate_domain::reports::{LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply};
+use mailgate_domain::reports::{
+    LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply,
+};
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::door::Door;
 use mailgate_types::log_status::LogStatus;

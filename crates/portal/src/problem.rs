@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use super::PortalState;
 use super::frame::Frame;
 use super::page::page;
-use mailgate_domain::mailboxes::CreateSessionError;
 use mailgate_domain::accounts::credential_has_ended;
+use mailgate_domain::mailboxes::CreateSessionError;
 use mailgate_server::failure::Failure;
 
 /// Seconds after which a browser may come back when the database is away.

@@ -14,7 +14,9 @@ use url::form_urlencoded::Serializer;
 use super::PortalState;
 use super::page::see;
 use super::problem::PortalProblem;
-use mailgate_domain::accounts::{CalledBy, FoundSession, PortalSession, RequestPlace, Subscriber, Visitor};
+use mailgate_domain::accounts::{
+    CalledBy, FoundSession, PortalSession, RequestPlace, Subscriber, Visitor,
+};
 use mailgate_server::client::client_address;
 use mailgate_server::cookie::{cookies, set_cookie};
 use mailgate_server::stranger;

@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use mailgate_domain::accounts::{Accounts, SignInMail};
 use mailgate_domain::billing::Billing;
-use mailgate_settings::PortalSettings;
 use mailgate_domain::mailboxes::Mailboxes;
 use mailgate_domain::reports::{Refusals, Reports};
 use mailgate_domain::sending::queue::Queue;
 use mailgate_domain::webhooks::Webhooks;
+use mailgate_settings::PortalSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 

@@ -66,10 +66,7 @@ impl ProviderResponse {
 
 /// The delay that a Retry-After header asks for: seconds, or an HTTP date (RFC 9110 §10.2.3), which needs the current
 /// time to interpret.
-pub(crate) fn retry_after(
-    value: &str,
-    now: Option<DateTime<Utc>>,
-) -> Option<Duration> {
+pub(crate) fn retry_after(value: &str, now: Option<DateTime<Utc>>) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number too large to parse is long enough, too.

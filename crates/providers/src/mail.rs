@@ -24,9 +24,9 @@ use std::sync::Arc;
 use reqwest::Client;
 use rustls::ClientConfig;
 
-use mailgate_settings::{PluginSettings, ProviderKind, SendingSettings};
 use crate::proxy;
 use crate::tls::{self, ClientTlsError};
+use mailgate_settings::{PluginSettings, ProviderKind, SendingSettings};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::plugin::TransportKind;

@@ -11,7 +11,6 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use mailgate_settings::RelaySettings;
 use crate::mail::smtp::connection::{
     Connection, Content, Credential, Endpoint, Envelope, StageError,
 };
@@ -19,6 +18,7 @@ use crate::mail::smtp::reply::Reply;
 use crate::mail::transport::Unasked;
 use crate::mail::verdict::Failure;
 use crate::tls::{self, ClientTlsError};
+use mailgate_settings::RelaySettings;
 use mailgate_types::message::Message;
 use mailgate_types::named_address::NamedAddress;
 

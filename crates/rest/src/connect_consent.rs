@@ -12,9 +12,9 @@ use super::connect_link::Asked;
 use super::connect_pages::{PageProblem, ShownApp, link_query, under_logo};
 use super::messages::{Messages, Names};
 use super::visitor::{LanguageLink, Visitor};
-use mailgate_settings::{PortalSettings, ProviderKind};
 use mailgate_domain::mailboxes::PublicApp;
 use mailgate_server::page::Page;
+use mailgate_settings::{PortalSettings, ProviderKind};
 use mailgate_types::seal::SealError;
 
 #[derive(Template)]

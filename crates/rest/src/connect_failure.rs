@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::connect_pages::PageProblem;
 use super::messages::{FailureMessages, Messages, Names, NoticeMessages, Phrase, Piece, messages};
-use mailgate_domain::mailboxes::{ConnectError, plain_word};
 use mailgate_domain::mailboxes::OAuthError;
+use mailgate_domain::mailboxes::{ConnectError, plain_word};
 use mailgate_types::language::Language;
 use mailgate_types::plugin::Plugin;
 

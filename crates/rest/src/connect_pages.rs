@@ -11,10 +11,10 @@ use url::form_urlencoded::Serializer;
 use super::connect_back::Back;
 use super::messages::{Messages, Names, Notice, NoticeMessages, Piece, messages};
 use super::visitor::{LanguageLink, PARAMETER, Visitor};
-use mailgate_settings::PortalSettings;
 use mailgate_domain::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
 use mailgate_server::failure::Failure;
 use mailgate_server::page::Page;
+use mailgate_settings::PortalSettings;
 use mailgate_types::language::Language;
 use mailgate_types::seal::SealError;
 

@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
-use mailgate_domain::reports::{FoundMessage, LogDetail, LogRow, LoggedAttempt, LoggedBounce, Scheduled};
+use mailgate_domain::reports::{
+    FoundMessage, LogDetail, LogRow, LoggedAttempt, LoggedBounce, Scheduled,
+};
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;

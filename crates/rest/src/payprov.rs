@@ -10,8 +10,8 @@ use super::AppState;
 use super::access::BillingRead;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::Problem;
-use mailgate_domain::billing::{BillingError, LiveSubscription};
 use mailgate_domain::billing::PayprovError;
+use mailgate_domain::billing::{BillingError, LiveSubscription};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 

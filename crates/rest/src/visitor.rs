@@ -10,8 +10,8 @@ use axum::http::request::Parts;
 use url::form_urlencoded::{Serializer, parse};
 
 use super::messages::{Messages, messages};
-use mailgate_settings::PortalSettings;
 use mailgate_server::failure::RequestId;
+use mailgate_settings::PortalSettings;
 use mailgate_types::language::Language;
 
 /// The parameter by which a language is asked for.

@@ -7,8 +7,8 @@ use chrono::Utc;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::{Checked, LIMIT};
-use mailgate_settings::Settings;
 use mailgate_providers::reach;
+use mailgate_settings::Settings;
 use mailgate_types::client_probe::{self, Arrival};
 use mailgate_types::trusted_peers::reported_address;
 

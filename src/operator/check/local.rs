@@ -11,8 +11,9 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{Checked, LIMIT};
-use mailgate_settings::{AcmeSettings, CertificateSource, PluginSettings, ProviderKind, Settings};
 use mailgate_providers::tls::expiry;
+use mailgate_server::tls::ServerCertificate;
+use mailgate_settings::{AcmeSettings, CertificateSource, PluginSettings, ProviderKind, Settings};
 use mailgate_storage::certificates::overview::overview;
 use mailgate_storage::pool::PoolError;
 use mailgate_storage::readiness::READ_ONLY;
@@ -20,7 +21,6 @@ use mailgate_storage::subscribers::billing;
 use mailgate_storage::tables::{self, Able, Stand};
 use mailgate_storage::{partitions, pool, sealed, sign_of_life};
 use mailgate_telemetry::{memory, open_files};
-use mailgate_server::tls::ServerCertificate;
 use mailgate_types::clock::TOLERANCE;
 use mailgate_types::moment::iso8601;
 

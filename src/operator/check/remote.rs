@@ -4,8 +4,8 @@ use chrono::{TimeDelta, Utc};
 use futures_util::future::BoxFuture;
 
 use super::{Checked, LIMIT};
-use mailgate_settings::{CertificateSource, PluginSettings, Settings};
 use mailgate_providers::reach::{self, Unreached};
+use mailgate_settings::{CertificateSource, PluginSettings, Settings};
 use mailgate_types::plugin::TransportKind;
 
 /// How far a provider's clock may be from this machine's: tokens and signatures are judged by it.

@@ -2,8 +2,8 @@
 
 use chrono::{TimeDelta, Utc};
 use mailgate_domain::reports::queues::Queues;
-use mailgate_storage::spool::usage::Most;
 use mailgate_sandbox::payprov::SECRET_KEY;
+use mailgate_storage::spool::usage::Most;
 use serde_json::{Value, json};
 
 use super::Billed;

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use mailgate_settings::{self, Settings};
 use mailgate_server::tls::ServerCertificate;
+use mailgate_settings::Settings;
 use tempfile::{NamedTempFile, TempDir};
 use toml::Table;
 
@@ -36,7 +36,7 @@ fn load(block: &Block) -> Settings {
     let is_acme = block.text.contains("[acme]");
     let needed = NEEDED.into_iter();
     let needed = needed.filter(|(name, _)| !(is_acme && name.starts_with("MAILGATE__TLS__")));
-    config::load(Table::new(), Some(file.path()), needed)
+    mailgate_settings::load(Table::new(), Some(file.path()), needed)
         .unwrap_or_else(|error| panic!("{}: {error}\n{}", block.place(), block.text))
 }
 
@@ -66,7 +66,7 @@ fn what_is_prepared_for_containers_is_what_the_gateway_takes() {
         ("MAILGATE__TLS__KEY", tls.join("privkey.pem")),
     ];
     let settings = private.join("etc/mailgate.toml");
-    let settings = config::load(Table::new(), Some(&settings), environment.into_iter());
+    let settings = mailgate_settings::load(Table::new(), Some(&settings), environment.into_iter());
     let settings = settings.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(settings.http_listen.to_string(), "[::]:8080");
     assert_eq!(settings.http_base_url, "https://gateway.example");
@@ -74,7 +74,7 @@ fn what_is_prepared_for_containers_is_what_the_gateway_takes() {
     ServerCertificate::load_for(&tls.join("fullchain.pem"), &tls.join("privkey.pem"), names)
         .expect("it is for the name");
     let image = deploy.join("mailgate.toml");
-    let image = config::load(Table::new(), Some(&image), NEEDED.into_iter()).unwrap();
+    let image = mailgate_settings::load(Table::new(), Some(&image), NEEDED.into_iter()).unwrap();
     assert_eq!(image.http_listen, settings.http_listen);
     assert_eq!(image.metrics_listen, settings.metrics_listen);
 }

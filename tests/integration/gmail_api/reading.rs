@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use mailgate_settings;
 use mailgate_providers::mail::MailProviders;
 use mailgate_providers::mail::reader::{MailReader, NewMail, ReadError};
 use mailgate_providers::mail::sent_copy::{Found, Sought};
@@ -41,8 +40,8 @@ pub fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
     }
     let environment =
         (environment.into_iter()).map(|(name, value)| (format!("MAILGATE__{name}"), value));
-    let settings =
-        config::load_operator(None, environment).unwrap_or_else(|error| panic!("{error}"));
+    let settings = mailgate_settings::load_operator(None, environment)
+        .unwrap_or_else(|error| panic!("{error}"));
     let clock: SharedClock = Arc::new(MovedClock::default());
     let providers =
         MailProviders::new(&settings.plugins, &settings.sending, "localhost", &clock).unwrap();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use mailgate_settings;
 use mailgate_providers::mail::MailProviders;
 use mailgate_providers::mail::reader::{MailReader, ReadError};
 use mailgate_providers::mail::received::Received;
@@ -39,7 +38,7 @@ pub fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
             environment.push((name, value.to_owned()));
         }
     }
-    let settings = config::load_operator(None, environment.into_iter())
+    let settings = mailgate_settings::load_operator(None, environment.into_iter())
         .unwrap_or_else(|error| panic!("{error}"));
     let clock: SharedClock = Arc::new(MovedClock::default());
     let providers =

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
+use mailgate::workers;
 use mailgate_domain::accounts::AppFields;
 use mailgate_domain::reports::{AppReference, Filter, Reports, Search, Start};
 use mailgate_storage::partitions;
-use mailgate::workers;
 use mailgate_types::clock::{Clock, SharedClock};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{AppId, CredentialId, LogId, UserKey, uuid_at};

@@ -4,12 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mailgate_domain::accounts::{AppFields, CreatedApp};
-use mailgate_settings;
 use mailgate::daemon::{self, Daemon};
 use mailgate::dev::provider_settings;
+use mailgate_domain::accounts::{AppFields, CreatedApp};
 use mailgate_domain::mailboxes::{Connected, NewConnection};
-use mailgate_telemetry;
 use mailgate_sandbox::certificates::{self, CertificateFiles};
 use mailgate_sandbox::provider::{self, SandboxProvider};
 use mailgate_server::shutdown::Shutdown;
@@ -110,7 +108,11 @@ impl Builder {
         drop(rustls::crypto::ring::default_provider().install_default());
         // Whoever wants to read the lines names a filter, and nobody guards them then.
         match std::env::var("MAILGATE_TEST_LOG") {
-            Ok(filter) => telemetry::start_logging(config::LogFormat::Pretty, &filter, None),
+            Ok(filter) => mailgate_telemetry::start_logging(
+                mailgate_settings::LogFormat::Pretty,
+                &filter,
+                None,
+            ),
             Err(_) => log_guard::start(),
         }
         let clock = Arc::new(MovedClock::default());
@@ -125,7 +127,7 @@ impl Builder {
         let sandbox_shutdown = Shutdown::default();
         let settings = |sections: Table| {
             let environment = self.environment.clone();
-            config::load(
+            mailgate_settings::load(
                 preset(&database_url, &files, sections),
                 None,
                 environment.into_iter(),

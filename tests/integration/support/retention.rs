@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Days, Utc};
-use mailgate_storage::partitions::midnight;
 use mailgate::workers::{self, Retention};
+use mailgate_storage::partitions::midnight;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use tokio_util::sync::CancellationToken;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use mailgate_storage::webhook_messages;
 use mailgate::workers::Retention;
+use mailgate_storage::webhook_messages;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::Emission;
 use mailgate_types::ids::LogId;

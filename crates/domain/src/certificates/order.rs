@@ -13,12 +13,12 @@ use super::pair::{self, PairError};
 use super::{Certificates, schedule};
 use mailgate_providers::acme::{AcmeAccount, AcmeError};
 use mailgate_providers::tls::expiry;
+use mailgate_server::certificate_names::is_for;
+use mailgate_server::issued::{UnusablePair, read_pair};
 use mailgate_storage::acme_accounts::{self, StoredAccount};
 use mailgate_storage::acme_challenges;
 use mailgate_storage::certificates::{self, Claim, NewCertificate};
 use mailgate_storage::outage::trouble;
-use mailgate_server::certificate_names::is_for;
-use mailgate_server::issued::{UnusablePair, read_pair};
 use mailgate_types::ids::AcmeAccountId;
 use mailgate_types::seal::{SealError, UnsealError};
 

@@ -4,8 +4,8 @@ use metrics::gauge;
 use secrecy::ExposeSecret as _;
 
 use super::{Certificates, ServedName};
-use mailgate_storage::certificates::{self, StoredCertificate};
 use mailgate_server::issued::{UnusablePair, read_pair};
+use mailgate_storage::certificates::{self, StoredCertificate};
 use mailgate_types::seal::UnsealError;
 
 /// Why a stored certificate can't be shown.

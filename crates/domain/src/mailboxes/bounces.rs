@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
 use super::Mailboxes;
+use mailgate_bounces::{Bounce, BouncedRecipient};
 use mailgate_providers::mail::received::Received;
 use mailgate_storage::bounces::{self, NewBounce, Original};
 use mailgate_storage::mailboxes::Mailbox;
 use mailgate_storage::{bounced_messages, suppressions, webhook_messages};
-use mailgate_bounces::{Bounce, BouncedRecipient};
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::email_address::comparison_key;
 use mailgate_types::event::{Emission, Event};

@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use super::attempt::Attempted;
-use mailgate_settings::Unverifiable;
 use mailgate_providers::mail::verdict::{Failure, Verdict};
+use mailgate_settings::Unverifiable;
 use mailgate_types::past::Past;
 
 /// The error text of a message whose outcome stays unknown.

@@ -120,8 +120,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_resolver_knows_for_whom_it_is_asked()
-    -> Result<(), crate::egress::EgressSetupError> {
+    async fn the_resolver_knows_for_whom_it_is_asked() -> Result<(), crate::egress::EgressSetupError>
+    {
         let noted = std::sync::Arc::new(Noted::default());
         let tls = crate::tls::client(None)?;
         let client = reqwest::Client::builder()

@@ -20,7 +20,6 @@ use reqwest::{Client, Method, RequestBuilder};
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
-use mailgate_settings::{PluginSettings, SendingSettings};
 use crate::answer::{ProviderResponse, no_answer};
 use crate::mail::bcc_from_envelope::bcc_from_envelope;
 use crate::mail::mailbox_limiter::MailboxLimiter;
@@ -29,6 +28,7 @@ use crate::mail::smtp::SmtpTransport;
 use crate::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use crate::mail::verdict::{Failure, Verdict};
 use crate::mail::withheld::{Unanswered, WithheldContent};
+use mailgate_settings::{PluginSettings, SendingSettings};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::message::Message;
 use mailgate_types::message_id;

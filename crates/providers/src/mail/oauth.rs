@@ -23,8 +23,8 @@ pub use authorize::AuthorizationRequest;
 use self::client_state::{ClientState, is_about_client};
 use self::id_token::PublishedKeys;
 use self::response::{NamedError, fields, refusal};
-use mailgate_settings::{ClientAuthentication, PluginSettings, ProviderKind};
 use crate::answer::no_answer;
+use mailgate_settings::{ClientAuthentication, PluginSettings, ProviderKind};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::event::DisconnectReason;
 

@@ -16,10 +16,10 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use mailgate_settings::{PluginSettings, ProviderKind, SendingSettings};
 use crate::mail::mailbox_limiter::MailboxLimiter;
 use crate::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use crate::mail::verdict::{Failure, Verdict};
+use mailgate_settings::{PluginSettings, ProviderKind, SendingSettings};
 use mailgate_types::message::Message;
 
 use connection::{Connection, Content, Credential, Endpoint, Envelope, StageError};

@@ -13,10 +13,10 @@ use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use mailgate_settings::PayprovSettings;
 use crate::answer::{ProviderResponse, no_answer, one_line};
 use crate::proxy;
 use crate::tls::{self, ClientTlsError};
+use mailgate_settings::PayprovSettings;
 use mailgate_types::clock::SharedClock;
 
 /// The largest response that is read: a hundred invoices with their lines.

@@ -99,8 +99,9 @@ pub fn send_request(data: &[u8]) {
         .attachments()
         .map(mail_parser::MessagePart::contents)
         .collect();
-    let inline =
-        |file: &&mailgate_domain::compose::Attachment| wanted.html.is_some() && file.content_id.is_some();
+    let inline = |file: &&mailgate_domain::compose::Attachment| {
+        wanted.html.is_some() && file.content_id.is_some()
+    };
     let attached = wanted
         .attachments
         .iter()

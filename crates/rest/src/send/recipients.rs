@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 
-use mailgate_domain::compose::Fields;
 use crate::problem::{FieldError, Problem};
+use mailgate_domain::compose::Fields;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 
 /// Whom a message goes to.

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::verdict;
-use mailgate_settings::PluginSettings;
 use crate::answer::{ProviderResponse, no_answer};
 use crate::mail::reader::ReadError;
 use crate::mail::transport::MailboxAccess;
+use mailgate_settings::PluginSettings;
 use mailgate_types::clock::SharedClock;
 
 /// Scopes that allow reading the list.

@@ -20,10 +20,10 @@ use zeroize::Zeroizing;
 use super::framing::{Framing, NotAResponse};
 use super::response::{self, Condition, Response, Status};
 use super::special_use::{Finder, SpecialUse};
-use mailgate_settings::Endpoint;
 use crate::mail::bearer::{Exchange, Login, Mechanism, Unspeakable};
 use crate::mail::received::{BOUNCE_BYTES, Received, header_names};
 use crate::mail::sent_copy::{COPIES, Found, Sought};
+use mailgate_settings::Endpoint;
 use mailgate_types::ids::LOG_ID_HEADER;
 
 /// Maximum size of one read.

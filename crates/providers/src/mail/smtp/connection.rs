@@ -24,8 +24,8 @@ use extensions::Extensions;
 pub(crate) use transaction::{Content, Envelope};
 
 use super::reply::{NotAReply, Reply, take_reply};
-use mailgate_settings::SubmissionTls;
 use crate::mail::bearer::Unspeakable;
+use mailgate_settings::SubmissionTls;
 
 /// Where to connect, and the timeout of each stage.
 #[derive(Debug, Clone)]

@@ -8,9 +8,9 @@ use super::super::id_token::{SignedToken, public_keys};
 use super::super::response::{fields, tokens};
 use super::super::{OAuthError, refusal};
 use super::{AddressField, Claims, claims};
-use mailgate_settings::ProviderKind;
 use crate::answer::fuzzing::{is_told, moment};
 use crate::mail::aliases::fuzzing::check_kept;
+use mailgate_settings::ProviderKind;
 use mailgate_types::fuzzing::Input;
 
 /// Upper bound of a token's lifetime.

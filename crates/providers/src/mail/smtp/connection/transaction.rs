@@ -163,11 +163,7 @@ impl Connection {
 
     /// Sends the message, dot-stuffed, and waits for the reply: one timeout for both. `leave` is asked before the end
     /// is sent.
-    pub(crate) async fn content(
-        &mut self,
-        message: &Message,
-        leave: &dyn Leave,
-    ) -> Content {
+    pub(crate) async fn content(&mut self, message: &Message, leave: &dyn Leave) -> Content {
         // A success that comes before the message is none; a refusal is one.
         if !self.is_quiet() {
             return match self.reply(LAST_WORDS).await {
