@@ -1,5 +1,10 @@
 //! Fuzz targets of what callers send by HTTP.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use axum::extract::Query;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use chrono::Datelike;

@@ -1,5 +1,10 @@
 //! Fuzz targets of what all HTTP responses have in common.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,10 @@
 //! The fuzz target of the payment provider's events.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use super::{KIND_LENGTH, read};
 use mailgate_providers::payprov::objects::is_id;
 

@@ -1,5 +1,10 @@
 //! The fuzz target for messages submitted over SMTP.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use bytes::Bytes;
 use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser};

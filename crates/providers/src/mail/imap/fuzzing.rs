@@ -1,5 +1,10 @@
 //! The fuzz target of an IMAP server's responses.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use bytes::BytesMut;
 
 use super::cursor::Cursor;

@@ -1,5 +1,10 @@
 //! The fuzz target of received mail.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use super::answers::REFERENCES;
 use super::{LENGTH, Received, header_block, header_names};
 use mailgate_types::encoded_words::{decoded, joined};

@@ -1,5 +1,10 @@
 //! The fuzz target of Gmail's responses.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use serde::de::DeserializeOwned;
 
 use super::super::message::{Metadata, Whole, header_block};

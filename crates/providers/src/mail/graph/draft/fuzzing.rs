@@ -1,5 +1,10 @@
 //! The fuzz target of the conversion for Graph.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use bytes::Bytes;
 
 use super::convert;

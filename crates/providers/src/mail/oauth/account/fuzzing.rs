@@ -1,5 +1,10 @@
 //! The fuzz target of a provider's OAuth endpoints.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use chrono::TimeDelta;
 use reqwest::StatusCode;
 use secrecy::ExposeSecret;

@@ -1,5 +1,10 @@
 //! The fuzz target of a submission server's replies.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "fuzz targets panic where an invariant breaks"
+)]
+
 use bytes::BytesMut;
 
 use super::super::reply::{NotAReply, Reply, take_reply};
