@@ -18,9 +18,16 @@ ENV SQLX_OFFLINE=true \
 # changes.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/bounces/Cargo.toml crates/bounces/
+COPY crates/domain/Cargo.toml crates/domain/
+COPY crates/portal/Cargo.toml crates/portal/
+COPY crates/providers/Cargo.toml crates/providers/
+COPY crates/rest/Cargo.toml crates/rest/
 COPY crates/sandbox/Cargo.toml crates/sandbox/
 COPY crates/server/Cargo.toml crates/server/
+COPY crates/settings/Cargo.toml crates/settings/
 COPY crates/smtp/Cargo.toml crates/smtp/
+COPY crates/storage/Cargo.toml crates/storage/
+COPY crates/telemetry/Cargo.toml crates/telemetry/
 COPY crates/types/Cargo.toml crates/types/
 RUN for crate in . crates/*; do mkdir "$crate/src" && echo '//! Nothing yet.' > "$crate/src/lib.rs" || exit 1; done \
     && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs
@@ -30,13 +37,11 @@ FROM sources AS build
 ARG PROFILE=release
 RUN cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
     && rm -r src crates/*/src
-COPY askama.toml ./
 COPY .sqlx .sqlx
 COPY config config
 COPY migrations migrations
 COPY crates crates
 COPY src src
-COPY templates templates
 COPY assets assets
 # The portal shows them with an app's own values.
 COPY examples examples
@@ -80,13 +85,11 @@ FROM sources AS demo-build
 ARG PROFILE=release
 RUN cargo build --profile "$PROFILE" --locked --package mailgate --lib --bins \
     && rm -r src crates/*/src
-COPY askama.toml ./
 COPY .sqlx .sqlx
 COPY config config
 COPY migrations migrations
 COPY crates crates
 COPY src src
-COPY templates templates
 COPY assets assets
 COPY examples examples
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \

@@ -1,24 +1,25 @@
 //! Mailgate: an email gateway that sends through the end users' own connected OAuth mailboxes.
 //!
-//! Imports run downward only, between these rooms and between the files of each (`tests/layers` keeps it so):
+//! Imports run downward only, between the crates (a crate's manifest names what it may use), between their rooms, and
+//! between the files of each; `tests/layers` keeps it so:
 //!
-//! | floor | rooms | |
+//! | floor | crates, and the rooms of this one | |
 //! |---|---|---|
 //! | 5 | `dev` | `mailgate dev`: the gateway with its sandbox; a default feature, not in the image |
 //! | 4 | `daemon` | builds and spawns all of it |
-//! | 3 | `rest` `portal` `smtp` `workers` `operator` | what callers, loops and the operator's commands ask for |
-//! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order; all transactions begin here |
-//! | 2 | `reports` | logs and statistics, on its own beside `sending` |
-//! | 2 | `certificates` | certificates from an ACME server, on their own beside `sending` |
-//! | 1 | `storage` `providers` | the only SQL, the only outbound network |
-//! | 0 | `compose` `telemetry` → `config` | no domain |
+//! | 3 | `smtp` `workers` `operator` | SMTP's door, the loops, the operator's commands |
+//! | 3 | `mailgate_rest` `mailgate_portal` | HTTP's two doors; they know neither the database nor the providers |
+//! | 2 | `mailgate_domain` | what a gateway does; all transactions begin here |
+//! | 1 | `mailgate_storage` `mailgate_providers` | the only SQL, the only outbound network |
+//! | 1 | `mailgate_telemetry` | the log and the metrics |
+//! | 0 | `mailgate_settings` | what is configured |
 //!
-//! Rooms of one floor don't know each other, but for the orders shown by arrows. What knows nothing of the product is
-//! a crate of its own, and an edit up here doesn't build it again:
+//! What knows nothing of the product stands below:
 //!
 //! | crate | |
 //! |---|---|
 //! | `mailgate_types` | ids, secrets, addresses, limits, events: the words that all of it speaks |
+//! | `mailgate_bounces` | reads bounces |
 //! | `mailgate_smtp` | the server's side of SMTP submission, behind a backend trait |
 //! | `mailgate_server` | HTTP's accept loop, TLS that follows its files, the frame of all pages, an orderly end |
 //! | `mailgate_sandbox` | stand-ins for the providers, certificates, a private Postgres: for `dev`, tests and benchmarks |

@@ -301,7 +301,7 @@ fn deleted_from(folder: &Path, tables: &mut BTreeSet<String>) {
 #[test]
 fn all_that_is_deleted_by_its_age_is_tried() {
     let mut tables = BTreeSet::new();
-    let storage = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/storage");
+    let storage = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/storage/src");
     deleted_from(&storage, &mut tables);
     let tried: BTreeSet<String> = all().map(|(table, ..)| table.to_owned()).collect();
     assert_eq!(tables, tried);

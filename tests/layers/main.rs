@@ -6,49 +6,62 @@ mod deletions;
 mod migrations;
 mod sources;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sources::{Module, Sources, find};
 
-/// The rooms, from the lowest floor up, as the table in `lib.rs` has them. A room may use those of lower rows, and
-/// itself. What is written in one row doesn't know each other.
-const ROWS: &[&[&str]] = &[
-    &["config", "compose"],
-    &["telemetry"],
-    &["storage", "providers"],
+/// The crates, from the lowest floor up, as the table in `lib.rs` has them. A crate may depend on those of lower rows.
+const FLOORS: &[&[&str]] = &[
+    &["types"],
+    &["bounces", "server", "smtp"],
+    &["sandbox", "settings"],
+    &["storage", "providers", "telemetry"],
+    &["domain"],
+    &["rest", "portal"],
+];
+
+/// The floors that callers' own crates may not depend on: what they want of them, the domain has.
+const HIDDEN_FROM_DOORS: [&str; 2] = ["mailgate-storage", "mailgate-providers"];
+
+/// The rooms of the domain, from the lowest up. What is written in one row doesn't know each other.
+const DOMAIN: &[&[&str]] = &[
+    &["compose"],
     &["accounts"],
     &["webhooks"],
     &["billing"],
     &["mailboxes"],
     &["sending", "reports", "certificates"],
-    &["rest", "portal", "smtp", "workers", "operator"],
-    &["daemon"],
-    &["dev"],
 ];
 
-/// The rooms where transactions begin: the domain.
-const DOMAIN: [&str; 7] = [
-    "accounts",
-    "webhooks",
-    "billing",
-    "mailboxes",
-    "sending",
-    "reports",
-    "certificates",
-];
+/// The rooms of the program, which stands on all crates.
+const PROGRAM: &[&[&str]] = &[&["smtp", "workers", "operator"], &["daemon"], &["dev"]];
 
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 13] = [
     ".",
     "crates/bounces",
+    "crates/domain",
+    "crates/portal",
+    "crates/providers",
+    "crates/rest",
     "crates/sandbox",
     "crates/server",
+    "crates/settings",
     "crates/smtp",
+    "crates/storage",
+    "crates/telemetry",
     "crates/types",
 ];
 
 /// Those whose pages are made by templates.
-const WITH_TEMPLATES: [&str; 3] = [".", "crates/sandbox", "crates/server"];
+const WITH_TEMPLATES: [&str; 5] = [
+    "crates/domain",
+    "crates/portal",
+    "crates/rest",
+    "crates/sandbox",
+    "crates/server",
+];
 
 /// Elements of HTML that a page of ours may have, so that nothing else in angle brackets is taken for one.
 const ELEMENTS: [&str; 33] = [
@@ -65,14 +78,14 @@ fn sources(of: &str) -> Sources {
     Sources::read(&folder(of).join("src"))
 }
 
-fn row(room: &str) -> Option<usize> {
-    ROWS.iter().position(|row| row.contains(&room))
+fn row(rows: &[&[&str]], room: &str) -> Option<usize> {
+    rows.iter().position(|row| row.contains(&room))
 }
 
-fn violations(sources: &Sources) -> Vec<String> {
+fn violations(rows: &[&[&str]], sources: &Sources) -> Vec<String> {
     let mut wrong = Vec::new();
     for (module, _) in sources.modules().filter(|(module, _)| !module.is_empty()) {
-        let Some(own) = row(&module[0]) else {
+        let Some(own) = row(rows, &module[0]) else {
             wrong.push(format!(
                 "{}: the room {} has no floor",
                 module.join("/"),
@@ -82,7 +95,7 @@ fn violations(sources: &Sources) -> Vec<String> {
         };
         let others = sources.imports(module).into_iter();
         for to in others.filter(|to| !to.is_empty() && to[0] != module[0]) {
-            if row(&to[0]).is_none_or(|other| other >= own) {
+            if row(rows, &to[0]).is_none_or(|other| other >= own) {
                 let (from, to) = (module.join("/"), to.join("/"));
                 wrong.push(format!("{from} must not know {to}"));
             }
@@ -93,14 +106,62 @@ fn violations(sources: &Sources) -> Vec<String> {
 
 #[test]
 fn imports_run_downward_only() {
-    let sources = sources(".");
-    assert!(
-        sources.len() > 200,
-        "the walk found only {} files",
-        sources.len()
-    );
-    let wrong = violations(&sources);
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    for (of, rows) in [("crates/domain", DOMAIN), (".", PROGRAM)] {
+        let sources = sources(of);
+        let files = sources.len();
+        assert!(files > 30, "the walk found only {files} files in {of}");
+        let wrong = violations(rows, &sources);
+        assert!(wrong.is_empty(), "{of}:\n{}", wrong.join("\n"));
+    }
+}
+
+/// What a crate's released code depends on.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let manifest: toml::Table = manifest.parse().expect("a manifest is TOML");
+    let dependencies = manifest["dependencies"].as_table().expect("a table");
+    dependencies.keys().cloned().collect()
+}
+
+/// What a crate's manifest lists that lies on its own floor or above it.
+fn upward(own: &str, manifest: &str) -> Vec<String> {
+    let floor = row(FLOORS, own).expect("a crate has a floor");
+    let dependencies = dependencies(manifest).into_iter();
+    dependencies
+        .filter(|it| {
+            let other = it
+                .strip_prefix("mailgate-")
+                .and_then(|it| row(FLOORS, it));
+            let is_hidden = ["rest", "portal"].contains(&own)
+                && HIDDEN_FROM_DOORS.contains(&it.as_str());
+            is_hidden || other.is_some_and(|other| other >= floor)
+        })
+        .collect()
+}
+
+/// The compiler holds a crate to its manifest, and this its manifest to the floors.
+#[test]
+fn crates_depend_on_lower_floors_only() {
+    let listed: BTreeSet<&str> = FLOORS.iter().copied().flatten().copied().collect();
+    let crates = CRATES.iter().filter_map(|it| it.strip_prefix("crates/"));
+    assert_eq!(listed, crates.collect());
+    let folders = fs::read_dir(folder("crates")).expect("the crates can be read");
+    assert_eq!(folders.count(), listed.len());
+    for own in listed {
+        let path = folder("crates").join(own).join("Cargo.toml");
+        let manifest = fs::read_to_string(path).expect("a manifest can be read");
+        let wrong = upward(own, &manifest);
+        assert!(wrong.is_empty(), "{own} must not depend on {wrong:?}");
+    }
+}
+
+#[test]
+fn the_reader_sees_a_crate_that_reaches_up() {
+    let wrong = |own, on: &str| upward(own, &format!("[dependencies]\n{on}.workspace = true"));
+    assert_eq!(wrong("rest", "mailgate-storage"), ["mailgate-storage"]);
+    assert_eq!(wrong("portal", "mailgate-rest"), ["mailgate-rest"]);
+    assert_eq!(wrong("storage", "mailgate-domain"), ["mailgate-domain"]);
+    assert!(wrong("domain", "mailgate-storage").is_empty());
+    assert!(wrong("rest", "tokio").is_empty());
 }
 
 #[test]
@@ -121,16 +182,20 @@ fn files_form_no_circles() {
     }
 }
 
-/// The modules outside of these rooms in which one of the words stands.
-fn outside(rooms: &[&str], words: &[&str]) -> Vec<Module> {
-    let sources = sources(".");
-    let found = sources.modules().filter(|(module, code)| {
-        let is_in = module
-            .first()
-            .is_some_and(|room| rooms.contains(&room.as_str()));
-        !is_in && words.iter().any(|word| code.contains(word))
+/// The modules outside of these crates in which one of the words stands. The sandbox has a Postgres of its own.
+fn outside(crates: &[&str], words: &[&str]) -> Vec<Module> {
+    let others = CRATES.iter().filter(|of| {
+        **of != "crates/sandbox" && !crates.contains(&of.trim_start_matches("crates/"))
     });
-    found.map(|(module, _)| module.clone()).collect()
+    let mut found = Vec::new();
+    for of in others {
+        for (module, code) in sources(of).modules() {
+            if words.iter().any(|word| code.contains(word)) {
+                found.push([&[(*of).to_owned()], module.as_slice()].concat());
+            }
+        }
+    }
+    found
 }
 
 #[test]
@@ -150,7 +215,7 @@ fn sql_stays_in_storage() {
 #[test]
 fn transactions_begin_in_the_domain() {
     let found = outside(
-        &DOMAIN,
+        &["domain"],
         &[".begin()", "transaction::begin(", "audit::begin"],
     );
     assert!(
@@ -165,7 +230,7 @@ fn transactions_of_the_pool_begin_in_one_place() {
     let found = outside(&[], &["pool.begin(", ".begin_with(", ".try_begin"]);
     assert!(
         found.is_empty(),
-        "transactions begun beside storage/transaction.rs: {found:?}"
+        "transactions begun beside storage::transaction: {found:?}"
     );
 }
 
@@ -226,13 +291,17 @@ fn nothing_but_the_frame_of_all_pages_leaves_text_as_it_is() {
 }
 
 #[test]
-fn the_table_of_the_crate_lists_every_room() {
+fn the_tables_list_every_crate_and_every_room() {
     let library = include_str!("../../src/lib.rs");
-    for room in ROWS.iter().copied().flatten() {
-        assert!(
-            library.contains(&format!("`{room}`")),
-            "lib.rs says nothing of {room}"
-        );
+    let crates = FLOORS.iter().copied().flatten();
+    for name in crates.map(|it| format!("mailgate_{it}")) {
+        assert!(library.contains(&name), "lib.rs says nothing of {name}");
+    }
+    let domain = include_str!("../../crates/domain/src/lib.rs");
+    for (rows, table) in [(PROGRAM, library), (DOMAIN, domain)] {
+        for room in rows.iter().copied().flatten() {
+            assert!(table.contains(&format!("`{room}`")), "no word of {room}");
+        }
     }
 }
 
@@ -255,30 +324,32 @@ fn the_reader_sees_tags() {
 
 #[test]
 fn the_reader_sees_what_runs_up_or_in_circles() {
-    let wrong = |files: &[(&str, &str)]| violations(&Sources::of(files)).len();
-    let (apps, pool) = (("storage/apps.rs", ""), ("storage/pool.rs", ""));
+    let wrong = |files: &[(&str, &str)]| violations(DOMAIN, &Sources::of(files)).len();
+    let (apps, rate) = (("accounts/apps.rs", ""), ("accounts/rate.rs", ""));
     let uses = |source| {
         [
-            ("storage/apps.rs", source),
-            pool,
-            ("providers/tls.rs", ""),
-            ("rest/send.rs", ""),
+            ("accounts/apps.rs", source),
+            rate,
+            ("webhooks/sign.rs", ""),
+            ("sending/gate.rs", ""),
         ]
     };
-    assert_eq!(wrong(&uses("use super::pool;")), 0);
-    assert_eq!(wrong(&uses("use crate::providers::tls;")), 1);
-    assert_eq!(
-        wrong(&uses("use crate::{storage::pool::{A, B}, rest::send};")),
-        1
-    );
+    assert_eq!(wrong(&uses("use super::rate;")), 0);
+    assert_eq!(wrong(&uses("use crate::webhooks::sign;")), 1);
     assert_eq!(
         wrong(&uses(
-            "fn f() { crate::rest::send::f() } // crate::providers::tls"
+            "use crate::{accounts::rate::{A, B}, sending::gate};"
         )),
         1
     );
     assert_eq!(
-        wrong(&[("rest/send.rs", "use crate::storage::apps::App;"), apps]),
+        wrong(&uses(
+            "fn f() { crate::sending::gate::f() } // crate::webhooks::sign"
+        )),
+        1
+    );
+    assert_eq!(
+        wrong(&[("sending/gate.rs", "use crate::accounts::apps::App;"), apps]),
         0
     );
     assert_eq!(wrong(&[("attic/x.rs", "")]), 1);

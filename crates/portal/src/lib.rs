@@ -1,7 +1,7 @@
 //! Floor 3: the portal, in which subscribers see and do everything in a browser. Server-rendered pages; each works as
 //! plain HTML first, and scripts only spare page loads.
 //!
-//! A page is one file with its handlers and the structs of its templates in `templates/portal/`, which extend
+//! A page is one file with its handlers and the structs of its templates in `templates/`, which extend
 //! `frame.html`. It takes [`session::Session`], which is the permission, fills a [`frame::Frame`], and answers with
 //! [`page::page`] or a [`problem::PortalProblem`]. [`router`] lists the paths.
 

@@ -106,7 +106,7 @@ const METHODS: [Method; 6] = [
 
 /// The Rust files of the REST interface, by their paths.
 fn sources() -> BTreeMap<String, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rest");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/rest/src");
     let mut sources = BTreeMap::new();
     read_sources(&folder, &folder, &mut sources);
     sources
