@@ -128,11 +128,9 @@ fn upward(own: &str, manifest: &str) -> Vec<String> {
     let dependencies = dependencies(manifest).into_iter();
     dependencies
         .filter(|it| {
-            let other = it
-                .strip_prefix("mailgate-")
-                .and_then(|it| row(FLOORS, it));
-            let is_hidden = ["rest", "portal"].contains(&own)
-                && HIDDEN_FROM_DOORS.contains(&it.as_str());
+            let other = it.strip_prefix("mailgate-").and_then(|it| row(FLOORS, it));
+            let is_hidden =
+                ["rest", "portal"].contains(&own) && HIDDEN_FROM_DOORS.contains(&it.as_str());
             is_hidden || other.is_some_and(|other| other >= floor)
         })
         .collect()
@@ -337,9 +335,7 @@ fn the_reader_sees_what_runs_up_or_in_circles() {
     assert_eq!(wrong(&uses("use super::rate;")), 0);
     assert_eq!(wrong(&uses("use crate::webhooks::sign;")), 1);
     assert_eq!(
-        wrong(&uses(
-            "use crate::{accounts::rate::{A, B}, sending::gate};"
-        )),
+        wrong(&uses("use crate::{accounts::rate::{A, B}, sending::gate};")),
         1
     );
     assert_eq!(

@@ -1,5 +1,13 @@
 //! A subscriber's apps.
 
+pub(super) mod fields;
+pub(super) mod refusals;
+pub(super) mod send_key_fields;
+pub(super) mod send_keys;
+pub(super) mod suppressions;
+pub(super) mod users;
+mod views;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,18 +15,18 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::AppState;
-use super::access::{AppsRead, AppsWrite, MainSecret};
-use super::app_fields::{ChangeAppRequest, CreateAppRequest};
-use super::app_views::{
+use crate::http::access::{AppsRead, AppsWrite, MainSecret};
+use crate::http::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
+use crate::http::json_body::JsonBody;
+use crate::http::problem::Problem;
+use crate::http::query::{Described, whole_number};
+use fields::{ChangeAppRequest, CreateAppRequest};
+use mailgate_domain::accounts::{ChangeError, CreateError, RenewError, ShowError};
+use mailgate_types::scope::Scope;
+use views::{
     AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
     FormerUser, PushableKeyShown, SendKeyShown,
 };
-use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
-use super::json_body::JsonBody;
-use super::problem::Problem;
-use super::query::{Described, whole_number};
-use mailgate_domain::accounts::{ChangeError, CreateError, RenewError, ShowError};
-use mailgate_types::scope::Scope;
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]

@@ -1,5 +1,17 @@
 //! The connect link: a page that says who asks for what, and its button, which leads to the provider.
 
+mod back;
+mod button;
+pub(super) mod callback;
+mod consent;
+mod failure;
+mod link;
+pub(super) mod messages;
+pub(super) mod pages;
+mod pending;
+pub(super) mod result;
+pub(super) mod sessions;
+
 use std::net::IpAddr;
 
 use axum::extract::rejection::PathRejection;
@@ -11,18 +23,17 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::AppState;
-use super::authority::ClientAddress;
-use super::browser::Browser;
-use super::connect_back::Back;
-use super::connect_consent::consent;
-use super::connect_link::{open, plugin_off, wrong};
-use super::connect_pages::{PageProblem, redirect};
-use super::connect_pending as pending;
-use super::query::QueryParameters;
-use super::visitor::Visitor;
+use crate::http::authority::ClientAddress;
+use crate::http::browser::Browser;
+use crate::http::query::QueryParameters;
+use crate::http::visitor::Visitor;
+use back::Back;
+use consent::consent;
+use link::{open, plugin_off, wrong};
 use mailgate_domain::mailboxes::BeginError;
 use mailgate_server::same_site::is_foreign;
 use mailgate_types::language::Language;
+use pages::{PageProblem, redirect};
 
 /// What a connect link may say.
 #[derive(Deserialize, IntoParams)]
@@ -68,7 +79,7 @@ pub(super) struct LinkParameters {
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
-        (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
+        (status = 500, description = "`internal_error`", content((String = "text/html"), (crate::http::problem::ProblemBody = "application/problem+json"))),
         (status = 503, body = String, content_type = "text/html", description = "`unavailable`; `not_set_up`: the operator has set up no provider"),
     )
 )]
@@ -110,7 +121,7 @@ pub(super) async fn connect(
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`, `plugin_off` or `connect_session_required`"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
-        (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
+        (status = 500, description = "`internal_error`", content((String = "text/html"), (crate::http::problem::ProblemBody = "application/problem+json"))),
         (status = 503, body = String, content_type = "text/html", description = "`unavailable` or `not_set_up`"),
     )
 )]

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 
 use super::AppState;
-use super::problem::Problem;
+use crate::http::problem::Problem;
 use mailgate_domain::certificates::Certificates;
 use mailgate_domain::readiness::Ready;
 use mailgate_server::client::arrival;

@@ -1,5 +1,11 @@
 //! The log: a page of it, and one message.
 
+pub(super) mod actions;
+mod csv;
+pub(super) mod query;
+pub(super) mod queue;
+mod views;
+
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,17 +16,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::accept::{Format, negotiate};
-use super::access::LogsRead;
-use super::authority::AuthenticatedSubscriber;
-use super::log_csv;
-use super::log_query::{LogQuery, Wanted, cursor};
-use super::log_views::{LogDetailShown, LogItem, LogsShown};
-use super::problem::Problem;
-use super::query::Described;
+use crate::http::accept::{Format, negotiate};
+use crate::http::access::LogsRead;
+use crate::http::authority::AuthenticatedSubscriber;
+use crate::http::problem::Problem;
+use crate::http::query::Described;
 use mailgate_domain::reports::Position;
 use mailgate_types::ids::LogId;
 use mailgate_types::moment::iso8601;
+use query::{LogQuery, Wanted, cursor};
+use views::{LogDetailShown, LogItem, LogsShown};
 
 /// Your messages, newest first. A message is listed from its first attempt on. With `status=scheduled`, the messages
 /// that are still to leave, the next one first.
@@ -59,7 +64,7 @@ pub(super) async fn list(
         Format::Json => {}
         Format::Csv => {
             let wanted = query.validate_for_export(subscriber, &keys)?;
-            return log_csv::answer(state, subscriber, wanted, caller.author).await;
+            return csv::answer(state, subscriber, wanted, caller.author).await;
         }
     }
     let wanted = query.validate(subscriber, &keys)?;

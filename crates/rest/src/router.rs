@@ -17,79 +17,81 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::BodyLimits;
-use super::document::{Document, add_common_parts};
-use super::examples::add_examples;
-use super::failures::Failures;
-use super::messages::{Messages, Notice};
-use super::problem::Problem;
-use super::request_metrics::RequestMetrics;
-use super::state::AppState;
-use super::visitor::{LanguageLink, Visitor};
-use super::webhook_document::add_webhook_events;
-use super::{
-    api_secrets, apps, audit, connect, connect_result, connect_sessions, credentials, docs, health,
-    log_actions, logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook,
-    portal_sessions, queue, refusals, request, send, send_keys, stats, subscribers, suppressions,
-    users, webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret, webhook_test,
-    webhooks,
-};
+use super::{account, apps, billing, connect, health, logs, mailboxes, send, stats, webhooks};
+use crate::connect::messages::{Messages, Notice};
+use crate::http::body::BodyLimits;
+use crate::http::failures::Failures;
+use crate::http::metrics::RequestMetrics;
+use crate::http::problem::Problem;
+use crate::http::request;
+use crate::http::state::AppState;
+use crate::http::visitor::{LanguageLink, Visitor};
+use crate::openapi::docs;
+use crate::openapi::document::{Document, add_common_parts};
+use crate::openapi::examples::add_examples;
+use crate::openapi::webhooks::add_webhook_events;
 use mailgate_server::page::Page;
 
 /// The operations, each with its description.
 fn operations() -> OpenApiRouter<AppState> {
     let mut operations = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(send::send))
-        .routes(routes!(me::me, me::change))
-        .routes(routes!(me::reset_api_secret))
-        .routes(routes!(api_secrets::list, api_secrets::create))
-        .routes(routes!(api_secrets::delete))
-        .routes(routes!(portal_sessions::create))
-        .routes(routes!(audit::list))
-        .routes(routes!(refusals::list))
-        .routes(routes!(suppressions::list, suppressions::delete))
+        .routes(routes!(account::me::me, account::me::change))
+        .routes(routes!(account::me::reset_api_secret))
+        .routes(routes!(
+            account::api_secrets::list,
+            account::api_secrets::create
+        ))
+        .routes(routes!(account::api_secrets::delete))
+        .routes(routes!(account::portal_sessions::create))
+        .routes(routes!(account::audit::list))
+        .routes(routes!(apps::refusals::list))
+        .routes(routes!(
+            apps::suppressions::list,
+            apps::suppressions::delete
+        ))
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
         .routes(routes!(apps::send_key))
         .routes(routes!(apps::reset_send_key))
-        .routes(routes!(send_keys::list, send_keys::create))
-        .routes(routes!(send_keys::change, send_keys::delete))
+        .routes(routes!(apps::send_keys::list, apps::send_keys::create))
+        .routes(routes!(apps::send_keys::change, apps::send_keys::delete))
         .routes(routes!(apps::reset_pushable_key))
-        .routes(routes!(webhook_secret::webhook_secret))
-        .routes(routes!(webhook_secret::reset_webhook_secret))
-        .routes(routes!(webhook_secret::rotate))
-        .routes(routes!(credentials::disconnect))
-        .routes(routes!(users::release))
+        .routes(routes!(webhooks::secret::webhook_secret))
+        .routes(routes!(webhooks::secret::reset_webhook_secret))
+        .routes(routes!(webhooks::secret::rotate))
+        .routes(routes!(mailboxes::disconnect))
+        .routes(routes!(apps::users::release))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::change, webhooks::delete))
-        .routes(routes!(webhook_test::test))
-        .routes(routes!(webhook_deliveries::list))
-        .routes(routes!(webhook_deliveries::list_of_app))
-        .routes(routes!(webhook_delivery::show))
-        .routes(routes!(webhook_delivery::show_of_app))
-        .routes(routes!(webhook_delivery::retry))
-        .routes(routes!(webhook_delivery::retry_of_app))
-        .routes(routes!(webhook_replay::replay))
-        .routes(routes!(webhook_replay::replay_of_app))
+        .routes(routes!(webhooks::test::test))
+        .routes(routes!(webhooks::deliveries::list))
+        .routes(routes!(webhooks::deliveries::list_of_app))
+        .routes(routes!(webhooks::delivery::show))
+        .routes(routes!(webhooks::delivery::show_of_app))
+        .routes(routes!(webhooks::delivery::retry))
+        .routes(routes!(webhooks::delivery::retry_of_app))
+        .routes(routes!(webhooks::replay::replay))
+        .routes(routes!(webhooks::replay::replay_of_app))
         .routes(routes!(logs::list))
         .routes(routes!(logs::show))
-        .routes(routes!(log_actions::retry))
-        .routes(routes!(log_actions::cancel))
-        .routes(routes!(queue::show))
+        .routes(routes!(logs::actions::retry))
+        .routes(routes!(logs::actions::cancel))
+        .routes(routes!(logs::queue::show))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::email_stats))
-        .routes(routes!(connect_sessions::create))
+        .routes(routes!(connect::sessions::create))
         .routes(routes!(connect::connect, connect::begin))
-        .routes(routes!(connect_result::connect_result))
-        .routes(routes!(oauth_callback::oauth_callback))
-        .routes(routes!(subscribers::create))
-        .routes(routes!(payprov::status))
-        .routes(routes!(payprov::subscription))
-        .routes(routes!(payprov_actions::checkout_setup))
-        .routes(routes!(payprov_actions::reactivate))
-        .routes(routes!(payprov_actions::cancel_subscription))
-        .routes(routes!(payprov_actions::portal))
-        .routes(routes!(payprov_webhook::webhook))
+        .routes(routes!(connect::result::connect_result))
+        .routes(routes!(connect::callback::oauth_callback))
+        .routes(routes!(account::subscribers::create))
+        .routes(routes!(billing::status))
+        .routes(routes!(billing::subscription))
+        .routes(routes!(billing::actions::checkout_setup))
+        .routes(routes!(billing::actions::reactivate))
+        .routes(routes!(billing::actions::cancel_subscription))
+        .routes(routes!(billing::actions::portal))
+        .routes(routes!(billing::webhook::webhook))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz));
     let document = operations.get_openapi_mut();

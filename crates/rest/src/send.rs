@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::AppState;
-use super::authority::{KeyedApp, unknown_send_key};
-use super::problem::{FieldError, Problem};
-use super::request::{LARGE, parse};
-use super::whole_body::json_body_within;
+use crate::http::authority::{KeyedApp, unknown_send_key};
+use crate::http::problem::{FieldError, Problem};
+use crate::http::request::{LARGE, parse};
+use crate::http::whole_body::json_body_within;
 use answer::{QueuedResponse, SentResponse, answer};
 use mailgate_domain::accounts::SendingApp;
 use mailgate_domain::compose::Fields;

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::access::LogsRead;
-use super::authority::AuthenticatedSubscriber;
-use super::enums::{StatsPeriod, written_out};
-use super::problem::{FieldError, Problem};
-use super::query::Described;
+use crate::http::access::LogsRead;
+use crate::http::authority::AuthenticatedSubscriber;
+use crate::http::problem::{FieldError, Problem};
+use crate::http::query::Described;
+use crate::openapi::enums::{StatsPeriod, written_out};
 use mailgate_domain::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
 };

@@ -1,5 +1,13 @@
-//! An app's webhook configurations. Their tests are in `webhook_test`, what was delivered to them in
-//! `webhook_deliveries`.
+//! An app's webhook configurations. Their tests are in `test`, what was delivered to them in
+//! `deliveries`.
+
+pub(super) mod deliveries;
+pub(super) mod delivery;
+pub(super) mod fields;
+pub(super) mod replay;
+pub(super) mod secret;
+pub(super) mod test;
+mod views;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,14 +15,14 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::AppState;
-use super::access::{WebhooksRead, WebhooksWrite};
-use super::authority::{OwnedApp, no_such_app};
-use super::json_body::JsonBody;
-use super::problem::Problem;
-use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
-use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
+use crate::http::access::{WebhooksRead, WebhooksWrite};
+use crate::http::authority::{OwnedApp, no_such_app};
+use crate::http::json_body::JsonBody;
+use crate::http::problem::Problem;
+use fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use mailgate_domain::webhooks::ConfigurationError;
 use mailgate_types::ids::WebhookConfigId;
+use views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
 
 /// The path's own part.
 #[derive(Deserialize)]

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::super::enums::{SCHEDULED, SendStatus, written_out};
-use super::super::problem::Problem;
+use crate::http::problem::Problem;
+use crate::openapi::enums::{SCHEDULED, SendStatus, written_out};
 use mailgate_domain::sending::{Answer, Outcome, Receipt};
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;

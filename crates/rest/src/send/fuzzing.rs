@@ -10,10 +10,10 @@ use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
 use uuid::Uuid;
 
-use super::super::request::parse;
 use super::idempotency_key;
 use super::request::SendRequest;
 use super::validate::{ValidRequest, validate};
+use crate::http::request::parse;
 use mailgate_domain::accounts::SendingApp;
 use mailgate_domain::sending::prepared::Prepared;
 use mailgate_types::email_address::{EmailAddress, comparison_key};

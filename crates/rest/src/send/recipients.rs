@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use crate::problem::{FieldError, Problem};
+use crate::http::problem::{FieldError, Problem};
 use mailgate_domain::compose::Fields;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 

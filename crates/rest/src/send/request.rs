@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
-use super::super::field::{Field, Kind, List, Texts};
+use crate::http::field::{Field, Kind, List, Texts};
 use mailgate_domain::compose::{HEADER_LENGTH, MOST_HEADERS};
 use mailgate_types::metadata::{KEY_LENGTH, MOST, VALUE_LENGTH};
 use mailgate_types::plugin::Plugin;

@@ -7,9 +7,9 @@ use std::fmt::Display;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 
-use super::super::field::{Field, List, Texts};
-use super::super::problem::{FieldError, Problem};
 use super::request::{AttachmentRequest, Base64Content, SendRequest};
+use crate::http::field::{Field, List, Texts};
+use crate::http::problem::{FieldError, Problem};
 use mailgate_domain::accounts::SendingApp;
 use mailgate_domain::compose::{
     Attachment, ContentId, CustomHeader, Fields, Filename, HEADERS_LENGTH, MOST_ATTACHMENTS,

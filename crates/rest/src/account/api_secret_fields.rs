@@ -1,0 +1,119 @@
+//! The fields of additional API secrets as callers give them and as they are shown.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::apps::fields::checked_text;
+use crate::apps::send_key_fields::{checked_expiry, checked_list};
+use crate::http::field::{Field, List};
+use crate::http::problem::{FieldError, Problem};
+use mailgate_domain::accounts::{ApiSecretRow, NewApiSecret};
+use mailgate_types::expires_at::Expiry;
+use mailgate_types::moment::iso8601;
+use mailgate_types::scope::Scope;
+
+/// Entries of `scopes` that are read.
+const MOST_SCOPES: usize = 100;
+
+/// A new API secret.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct CreateApiSecretRequest {
+    /// What the secret is for.
+    #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Reporting", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Field<String>,
+    /// What it may be used for; duplicates count once.
+    #[schema(value_type = Vec<Scope>, required, min_items = 1, max_items = 100, example = json!(["apps:read", "logs:read"]))]
+    #[serde(default)]
+    scopes: Field<List<String>>,
+    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
+    #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
+    #[serde(default)]
+    expires_at: Field<String>,
+}
+
+/// An additional API secret, without its value.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ApiSecretItem {
+    /// `asec_…`
+    #[schema(example = "asec_01h2xcejqtf2nbrexx3vqjhp41")]
+    id: String,
+    /// What the secret is for.
+    #[schema(example = "Reporting")]
+    name: String,
+    /// What it may be used for.
+    #[schema(value_type = Vec<Scope>, example = json!(["apps:read", "logs:read"]))]
+    scopes: Vec<Scope>,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// ISO 8601, UTC: within about a minute; null if it was never used.
+    #[schema(format = DateTime, required, example = "2026-11-02T09:30:00.000Z")]
+    last_used_at: Option<String>,
+    /// ISO 8601, UTC: when it stops working; null: never.
+    #[schema(format = DateTime, required, example = "2027-11-02T09:30:00.000Z")]
+    expires_at: Option<String>,
+}
+
+/// The additional API secrets.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ApiSecretList {
+    /// The oldest first.
+    pub(crate) api_secrets: Vec<ApiSecretItem>,
+}
+
+/// A new API secret.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CreatedApiSecret {
+    #[serde(flatten)]
+    pub(crate) item: ApiSecretItem,
+    /// `sk_…`: the secret itself, which is shown only in this response.
+    pub(crate) api_secret: String,
+}
+
+impl ApiSecretItem {
+    pub(crate) fn new(secret: ApiSecretRow) -> Self {
+        Self {
+            id: secret.id.to_string(),
+            name: secret.name,
+            scopes: secret.scopes,
+            created_at: iso8601(secret.created_at),
+            last_used_at: secret.last_used_at.map(iso8601),
+            expires_at: secret.expires_at.map(iso8601),
+        }
+    }
+}
+
+impl CreateApiSecretRequest {
+    pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewApiSecret, Problem> {
+        let mut errors = Vec::new();
+        let name = self.name.required("name", &mut errors);
+        let name = checked_text("name", name, &mut errors);
+        let scopes = checked_scopes(self.scopes, &mut errors);
+        let expires_at = checked_expiry(self.expires_at, now, &mut errors);
+        match (name, scopes) {
+            (Some(name), Some(scopes)) if errors.is_empty() => Ok(NewApiSecret {
+                name,
+                scopes,
+                expires_at: expires_at.and_then(Expiry::time),
+            }),
+            _ => Err(Problem::fields(errors)),
+        }
+    }
+}
+
+fn checked_scopes(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Vec<Scope>> {
+    if matches!(given, Field::Absent) {
+        errors.push(FieldError::new("scopes", "is required"));
+        return None;
+    }
+    let read = |text: &str| text.parse::<Scope>();
+    let mut scopes = checked_list("scopes", given, MOST_SCOPES, read, errors)?;
+    if scopes.is_empty() && errors.is_empty() {
+        errors.push(FieldError::new("scopes", "must name at least one scope"));
+    }
+    scopes.sort_unstable();
+    scopes.dedup();
+    Some(scopes)
+}

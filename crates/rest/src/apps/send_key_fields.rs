@@ -1,0 +1,241 @@
+//! The fields of send keys as callers give them and as they are shown.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::fields::checked_text;
+use crate::http::field::{Field, List};
+use crate::http::problem::{FieldError, Problem};
+use mailgate_domain::accounts::{NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey};
+use mailgate_types::expires_at::{Expiry, parse_expires_at};
+use mailgate_types::ids::CredentialId;
+use mailgate_types::moment::iso8601;
+use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
+
+/// The largest number of mailboxes that a key is restricted to.
+const MOST_MAILBOXES: usize = 100;
+
+/// A new send key.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct CreateSendKeyRequest {
+    /// What the key is for.
+    #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Field<String>,
+    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
+    #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
+    #[serde(default)]
+    expires_at: Field<String>,
+    /// The client addresses that it may be used from: IP addresses, or networks in CIDR notation. From anywhere, if
+    /// omitted or empty.
+    #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
+    #[serde(default)]
+    allowed_addresses: Field<List<String>>,
+    /// The mailboxes of the app that it may send from, `cred_…`. All of them, if omitted or empty.
+    #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
+    #[serde(default)]
+    credential_ids: Field<List<String>>,
+}
+
+/// Changes to a send key. Omitted fields stay as they are.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct ChangeSendKeyRequest {
+    /// What the key is for.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Field<String>,
+    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Empty: never.
+    #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
+    #[serde(default)]
+    expires_at: Field<String>,
+    /// The complete list of addresses and networks that it may be used from. Empty: from anywhere.
+    #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
+    #[serde(default)]
+    allowed_addresses: Field<List<String>>,
+    /// The complete list of mailboxes that it may send from, `cred_…`. Empty: all of them.
+    #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
+    #[serde(default)]
+    credential_ids: Field<List<String>>,
+}
+
+/// A send key, without its value.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SendKeyItem {
+    /// `skey_…`
+    #[schema(example = "skey_01h2xcejqtf2nbrexx3vqjhp41")]
+    id: String,
+    /// What the key is for.
+    #[schema(example = "Invoices")]
+    name: String,
+    /// Whether it is the app's main key, which `reset-send-key` renews, and which can't be restricted or deleted.
+    #[schema(example = false)]
+    is_main: bool,
+    /// ISO 8601, UTC; of the main key, when it was renewed last.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// ISO 8601, UTC: within about a minute; null if it was never used.
+    #[schema(format = DateTime, required, example = "2026-11-02T09:30:00.000Z")]
+    last_used_at: Option<String>,
+    /// ISO 8601, UTC: when it stops working; null: never.
+    #[schema(format = DateTime, required, example = "2027-11-02T09:30:00.000Z")]
+    expires_at: Option<String>,
+    /// The networks that it may be used from; empty: from anywhere.
+    #[schema(example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
+    allowed_addresses: Vec<String>,
+    /// The mailboxes that it may send from, `cred_…`; empty: all of the app's.
+    #[schema(example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
+    credential_ids: Vec<String>,
+}
+
+/// An app's send keys.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SendKeyList {
+    /// The main one first, then the oldest first.
+    pub(crate) send_keys: Vec<SendKeyItem>,
+}
+
+/// A new send key.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CreatedSendKey {
+    #[serde(flatten)]
+    pub(crate) item: SendKeyItem,
+    /// `sek_…`: the key itself, which is shown only in this response.
+    pub(crate) send_key: String,
+}
+
+impl SendKeyItem {
+    pub(crate) fn new(shown: ShownSendKey) -> Self {
+        let SendKeyRow {
+            id,
+            name,
+            created_at,
+            last_used_at,
+            expires_at,
+            allowed_addresses,
+            credential_ids,
+        } = shown.key;
+        Self {
+            id: id.to_string(),
+            name,
+            is_main: shown.is_main,
+            created_at: iso8601(created_at),
+            last_used_at: last_used_at.map(iso8601),
+            expires_at: expires_at.map(iso8601),
+            allowed_addresses,
+            credential_ids: credential_ids.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    pub(crate) fn additional(key: SendKeyRow) -> Self {
+        Self::new(ShownSendKey {
+            is_main: false,
+            key,
+        })
+    }
+}
+
+impl CreateSendKeyRequest {
+    pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewSendKey, Problem> {
+        let mut errors = Vec::new();
+        let name = self.name.required("name", &mut errors);
+        let name = checked_text("name", name, &mut errors);
+        let expires_at = checked_expiry(self.expires_at, now, &mut errors);
+        let allowed = checked_networks(self.allowed_addresses, &mut errors);
+        let mailboxes = checked_mailboxes(self.credential_ids, &mut errors);
+        match name {
+            Some(name) if errors.is_empty() => Ok(NewSendKey {
+                name,
+                expires_at: expires_at.and_then(Expiry::time),
+                allowed: allowed.unwrap_or_default(),
+                mailboxes: mailboxes.unwrap_or_default(),
+            }),
+            _ => Err(Problem::fields(errors)),
+        }
+    }
+}
+
+impl ChangeSendKeyRequest {
+    pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<SendKeyChange, Problem> {
+        let mut errors = Vec::new();
+        let name = self.name.optional("name", &mut errors);
+        let change = SendKeyChange {
+            name: checked_text("name", name, &mut errors),
+            expires_at: checked_expiry(self.expires_at, now, &mut errors),
+            allowed: checked_networks(self.allowed_addresses, &mut errors),
+            mailboxes: checked_mailboxes(self.credential_ids, &mut errors),
+        };
+        if errors.is_empty() {
+            Ok(change)
+        } else {
+            Err(Problem::fields(errors))
+        }
+    }
+}
+
+/// A time ahead, or an empty text, which stands for never.
+pub(crate) fn checked_expiry(
+    given: Field<String>,
+    now: DateTime<Utc>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Expiry> {
+    let text = given.optional("expires_at", errors)?;
+    if text.is_empty() {
+        return Some(Expiry::Never);
+    }
+    match parse_expires_at(&text, now) {
+        Ok(at) => Some(Expiry::At(at)),
+        Err(error) => {
+            errors.push(FieldError::new("expires_at", error.to_string()));
+            None
+        }
+    }
+}
+
+/// Every element of a list of at most `most`, read; each that is wrong is named.
+pub(crate) fn checked_list<T, E: std::fmt::Display>(
+    field: &'static str,
+    given: Field<List<String>>,
+    most: usize,
+    read: impl Fn(&str) -> Result<T, E>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Vec<T>> {
+    let list = given.optional(field, errors)?;
+    if list.length > most {
+        errors.push(FieldError::new(
+            field,
+            format!("may have {most} entries at most"),
+        ));
+        return None;
+    }
+    let mut values = Vec::new();
+    for (index, element) in list.kept.into_iter().enumerate() {
+        let name = format!("{field}[{index}]");
+        let Some(text) = element.element(name.clone(), errors) else {
+            continue;
+        };
+        match read(&text) {
+            Ok(value) => values.push(value),
+            Err(error) => errors.push(FieldError::new(name, error.to_string())),
+        }
+    }
+    Some(values)
+}
+
+fn checked_networks(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Networks> {
+    let read = |text: &str| text.parse::<Network>();
+    let networks = checked_list("allowed_addresses", given, MOST_NETWORKS, read, errors);
+    networks.map(|networks| networks.into_iter().collect())
+}
+
+fn checked_mailboxes(
+    given: Field<List<String>>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Vec<CredentialId>> {
+    let read = |text: &str| (text.parse()).map_err(|_| "must be the ID of a mailbox, cred_…");
+    let mut ids: Vec<CredentialId> =
+        checked_list("credential_ids", given, MOST_MAILBOXES, read, errors)?;
+    ids.sort_unstable();
+    ids.dedup();
+    Some(ids)
+}

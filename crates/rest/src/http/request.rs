@@ -1,0 +1,229 @@
+//! What is the same for every request: its id, its body, its problems.
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use tracing::Instrument as _;
+
+use super::authority::RateSlot;
+use super::body::{BodyLimits, BoundedBody};
+use super::failures::{Answered, Failures};
+use super::host;
+use super::metrics::RequestMetrics;
+use super::problem::{Problem, whole_seconds};
+use super::shared::SharedBody;
+use mailgate_domain::accounts::RateDecision;
+use mailgate_server::client::client_address;
+use mailgate_server::failure::{Failure, RequestId};
+use mailgate_server::own_hosts::OwnHosts;
+use mailgate_server::stranger::{Crowded, Stranger, Strangers, header_bytes};
+use mailgate_types::ids::uuid_at;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Bodies from this size on are parsed off the threads that serve connections.
+pub(crate) const LARGE: usize = 256 * 1024;
+
+/// What holds for every request.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    /// The names that the gateway answers to alone; `None`: any.
+    pub(crate) own_hosts: Option<OwnHosts>,
+    /// What may be held for callers that have not authenticated.
+    pub(crate) strangers: Strangers,
+    /// The bounds on its body.
+    pub(crate) bodies: BodyLimits,
+    /// Where those that fail are logged.
+    pub(crate) failures: Failures,
+    /// Counts all of them.
+    pub(crate) metrics: RequestMetrics,
+}
+
+/// Gives a request its id and its bounds, and renders its problem.
+pub(crate) async fn frame(State(frame): State<Frame>, request: Request, next: Next) -> Response {
+    let request_id = uuid_at(chrono::Utc::now()).to_string();
+    // At the highest level, so that it stands whatever the filter lets through.
+    let span = tracing::error_span!("request", request_id);
+    frame
+        .follow(request, next, &request_id)
+        .instrument(span)
+        .await
+}
+
+impl Frame {
+    async fn follow(&self, mut request: Request, next: Next, request_id: &str) -> Response {
+        let method = request.method().clone();
+        // The pattern, not the path: callers put secrets where a pushable key belongs.
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let started = std::time::Instant::now();
+        let rate = RateSlot::default();
+        request.extensions_mut().insert(RateSlot::clone(&rate));
+        let id = RequestId(request_id.to_owned());
+        request.extensions_mut().insert(id);
+        let admitted = self.admit(&request, route.as_ref());
+        let was_admitted = admitted.is_ok();
+        let (mut response, stranger) = match admitted {
+            Ok(stranger) => (
+                self.answer(request, stranger.as_ref(), next).await,
+                stranger,
+            ),
+            Err(problem) => (problem.into_response(), None),
+        };
+        let mut failure = response.extensions_mut().remove::<Failure>();
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            failure = Some(problem.failure());
+            response = problem.render(request_id);
+        }
+        let mut authenticated = false;
+        if let Some(stranger) = stranger {
+            authenticated = !stranger.is_one();
+            if !has_room(&response, &stranger) {
+                let problem = overloaded();
+                failure = Some(problem.failure());
+                response = problem.render(request_id);
+            }
+            // The listener drops it once the answer is out.
+            response.extensions_mut().insert(stranger);
+        }
+        if let Some(decision) = rate.get() {
+            rate_headers(response.headers_mut(), decision);
+        }
+        let answered = Answered {
+            method: &method,
+            route: route.as_ref().map(MatchedPath::as_str),
+            status: response.status(),
+            authenticated,
+            took: started.elapsed(),
+        };
+        self.failures.tell(&answered, failure.as_ref());
+        self.metrics.count(&answered, was_admitted);
+        if let Ok(value) = HeaderValue::from_str(request_id) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        response
+    }
+
+    /// Room for a request that is well-formed and comes from no crowded address. Balancers that ask whether the
+    /// process lives are always let in.
+    fn admit(
+        &self,
+        request: &Request,
+        route: Option<&MatchedPath>,
+    ) -> Result<Option<Stranger>, Problem> {
+        host::check(request, self.own_hosts.as_ref())?;
+        if request.extensions().get::<Crowded>().is_some() {
+            return Err(Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_connections",
+                "Too many requests from this address are in progress.",
+            ));
+        }
+        if route.is_some_and(|route| matches!(route.as_str(), "/healthz" | "/readyz")) {
+            return Ok(None);
+        }
+        let header = header_bytes(request.uri(), request.headers());
+        Stranger::begin(
+            &self.strangers,
+            client_address(request.extensions()),
+            header,
+        )
+        .map(Some)
+        .map_err(|_| overloaded())
+    }
+
+    /// Has a request answered.
+    async fn answer(
+        &self,
+        mut request: Request,
+        stranger: Option<&Stranger>,
+        next: Next,
+    ) -> Response {
+        if let Some(stranger) = stranger {
+            request.extensions_mut().insert(stranger.clone());
+            if !request.body().is_end_stream() {
+                request = request
+                    .map(|body| Body::new(BoundedBody::new(body, &self.bodies, stranger.clone())));
+            }
+        }
+        next.run(request).await
+    }
+}
+
+/// Whether an answer may wait in memory for its client. What is there once for all takes no room.
+fn has_room(response: &Response, stranger: &Stranger) -> bool {
+    let bytes = response.body().size_hint().lower();
+    response.extensions().get::<SharedBody>().is_some()
+        || stranger
+            .grow(usize::try_from(bytes).unwrap_or(usize::MAX))
+            .is_ok()
+}
+
+/// No room for somebody who has not authenticated.
+pub(crate) fn overloaded() -> Problem {
+    metrics::counter!("mailgate_http_overloaded_total").increment(1);
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "overloaded",
+        "The gateway is overloaded. Nothing was done; try again shortly.",
+    )
+}
+
+/// What the limiter says, as the HTTPAPI working group's draft writes it
+/// (draft-ietf-httpapi-ratelimit-headers), and how long to wait after one call too many.
+fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
+    let (burst, per_second) = (decision.burst, decision.per_second);
+    let window = burst.div_ceil(per_second);
+    let until_full = (burst - decision.remaining.min(burst)).div_ceil(per_second);
+    let mut insert = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    };
+    insert("ratelimit-policy", format!("\"key\";q={burst};w={window}"));
+    insert(
+        "ratelimit",
+        format!("\"key\";r={};t={until_full}", decision.remaining),
+    );
+    if let Some(wait) = decision.retry_after {
+        insert("retry-after", whole_seconds(wait).to_string());
+    }
+}
+
+/// Reads a JSON object.
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // A struct would also be read from an array, field by field.
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    match serde_json::from_slice::<T>(body) {
+        Ok(value) if is_object => Ok(value),
+        Err(error)
+            if matches!(
+                error.classify(),
+                Category::Syntax | Category::Eof | Category::Io
+            ) =>
+        {
+            Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                "malformed_json",
+                format!(
+                    "The body isn't valid JSON: error at line {}, column {}.",
+                    error.line(),
+                    error.column()
+                ),
+            ))
+        }
+        Err(error) if is_object => Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            format!("The body can't be read: {error}."),
+        )),
+        _ => Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            "The body must be a JSON object.",
+        )),
+    }
+}

@@ -1,0 +1,8 @@
+//! The OpenAPI document, and the page that shows it.
+
+pub(super) mod docs;
+pub(super) mod document;
+pub(super) mod enums;
+pub(super) mod examples;
+pub(super) mod security;
+pub(super) mod webhooks;

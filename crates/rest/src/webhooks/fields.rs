@@ -1,0 +1,168 @@
+//! The fields of a webhook configuration as callers give them, and what is right of them.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::http::field::{Field, List};
+use crate::http::problem::{FieldError, Problem};
+use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
+use mailgate_types::event_name::EventName;
+use mailgate_types::signing_secret::SigningSecret;
+use mailgate_types::web_address::check_webhook_address;
+
+/// Entries of `events` that are looked at: the catalogue has nine.
+const MOST_EVENTS: usize = 100;
+
+/// A new webhook configuration.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct CreateWebhookRequest {
+    /// Where events go: an https address of the public internet.
+    #[schema(value_type = String, required, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
+    #[serde(default)]
+    url: Field<String>,
+    /// Names from the event catalogue; duplicates count once.
+    #[schema(value_type = Vec<EventName>, required, min_items = 1, max_items = 100)]
+    #[serde(default)]
+    events: Field<List<String>>,
+    /// The secret that signs the events; generated if omitted. Either `whsec_` and base64 of 24 to 64 bytes, which
+    /// are the key, or any other string of 16 to 128 bytes (not counting a leading `whsec_`), which is used as the
+    /// key unchanged. `secret_encoding` in the response says which.
+    #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    #[serde(default)]
+    secret: Field<String>,
+    /// Whether it receives new events.
+    #[schema(value_type = Option<bool>, default = true)]
+    #[serde(default)]
+    is_active: Field<bool>,
+}
+
+/// Changes to a webhook configuration. Omitted fields stay as they are. To replace the secret, use `rotate-secret`.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct ChangeWebhookRequest {
+    /// Where events go from now on, including those that are waiting for their next attempt.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
+    #[serde(default)]
+    url: Field<String>,
+    /// The complete list of events that it receives from now on.
+    #[schema(value_type = Option<Vec<EventName>>, min_items = 1, max_items = 100)]
+    #[serde(default)]
+    events: Field<List<String>>,
+    /// Whether it gets what happens from now on.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    is_active: Field<bool>,
+}
+
+/// A new secret for a webhook configuration.
+#[derive(Deserialize, Default, ToSchema)]
+pub(crate) struct RotateSecretRequest {
+    /// The new secret, as at creation; generated if omitted.
+    #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    #[serde(default)]
+    secret: Field<String>,
+}
+
+impl RotateSecretRequest {
+    pub(crate) fn validate(self) -> Result<Option<SigningSecret>, Problem> {
+        let mut errors = Vec::new();
+        let secret = self.secret.optional("secret", &mut errors);
+        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        Ok(secret)
+    }
+}
+
+impl CreateWebhookRequest {
+    pub(crate) fn validate(self, allow_private: bool) -> Result<NewConfiguration, Problem> {
+        let mut errors = Vec::new();
+        let url = self.url.required("url", &mut errors);
+        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let events = self.events.required("events", &mut errors);
+        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let secret = self.secret.optional("secret", &mut errors);
+        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let is_active = self.is_active.optional("is_active", &mut errors);
+        match (url, events) {
+            (Some(url), Some(events)) if errors.is_empty() => Ok(NewConfiguration {
+                url,
+                events,
+                secret,
+                is_active: is_active.unwrap_or(true),
+            }),
+            _ => Err(Problem::fields(errors)),
+        }
+    }
+}
+
+impl ChangeWebhookRequest {
+    pub(crate) fn validate(self, allow_private: bool) -> Result<WebhookConfigChange, Problem> {
+        let mut errors = Vec::new();
+        let url = self.url.optional("url", &mut errors);
+        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let events = self.events.optional("events", &mut errors);
+        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let is_active = self.is_active.optional("is_active", &mut errors);
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        Ok(WebhookConfigChange {
+            url,
+            events,
+            is_active,
+        })
+    }
+}
+
+fn checked_url(text: String, allow_private: bool, errors: &mut Vec<FieldError>) -> Option<String> {
+    match check_webhook_address(&text, allow_private) {
+        Ok(()) => Some(text),
+        Err(error) => {
+            errors.push(FieldError::new("url", error.to_string()));
+            None
+        }
+    }
+}
+
+/// The names that are given, each once, in their order.
+fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Vec<EventName>> {
+    if list.length == 0 {
+        errors.push(FieldError::new("events", "must name at least one event"));
+        return None;
+    }
+    if list.length > MOST_EVENTS {
+        let detail = format!("may have {MOST_EVENTS} entries at most");
+        errors.push(FieldError::new("events", detail));
+        return None;
+    }
+    let mut events = Vec::new();
+    for (position, given) in list.kept.into_iter().enumerate() {
+        let field = format!("events[{position}]");
+        let Some(text) = given.element(field.clone(), errors) else {
+            continue;
+        };
+        match text.parse() {
+            Ok(event) if events.contains(&event) => {}
+            Ok(event) => events.push(event),
+            Err(_) => errors.push(FieldError::new(field, not_in_the_catalogue())),
+        }
+    }
+    Some(events)
+}
+
+/// The error for an unknown event name.
+pub(crate) fn not_in_the_catalogue() -> String {
+    let names = EventName::ALL.map(EventName::as_str).join(", ");
+    format!("must be one of {names}")
+}
+
+fn checked_secret(text: &str, errors: &mut Vec<FieldError>) -> Option<SigningSecret> {
+    match SigningSecret::parse(text) {
+        Ok(secret) => Some(secret),
+        Err(error) => {
+            errors.push(FieldError::new("secret", error.to_string()));
+            None
+        }
+    }
+}
