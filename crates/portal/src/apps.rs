@@ -1,5 +1,14 @@
 //! The apps, and creating one.
 
+pub(super) mod actions;
+pub(super) mod app;
+mod code;
+mod connect;
+mod form;
+pub(super) mod keys;
+mod parts;
+pub(super) mod send_keys;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,15 +16,15 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
-use super::app_form::AppForm;
-use super::fields::{Asked, Common, Sent};
-use super::frame::{Frame, Section};
-use super::owned_app::path;
 use super::page::{page, see};
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::words::{Moment, number};
-use super::wrong::Wrong;
+use crate::page::fields::{Asked, Common, Sent};
+use crate::page::frame::{Frame, Section};
+use crate::page::owned_app::path;
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, number};
+use crate::page::wrong::Wrong;
+use form::AppForm;
 use mailgate_domain::accounts::{App, CreateError};
 
 /// Apps of a page.

@@ -1,5 +1,7 @@
 //! Billing: how the subscription stands, in plain words, and what can be done about it.
 
+pub(super) mod actions;
+
 use std::time::Duration;
 
 use askama::Template;
@@ -11,12 +13,12 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::PortalState;
-use super::fields::{Asked, Common};
-use super::frame::{Frame, Section};
 use super::page::{LeadsAway, page};
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::words::{Moment, Status, number};
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, Status, number};
 use mailgate_domain::billing::{BillingError, LiveSubscription, StoredSubscription};
 use mailgate_types::subscription::SubscriptionStatus;
 

@@ -1,5 +1,9 @@
 //! The mailboxes of all apps: how each one is, by page.
 
+pub(super) mod actions;
+pub(super) mod mailbox;
+mod words;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,15 +11,15 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
-use super::fields::{Asked, Common};
-use super::frame::{Frame, Section, query};
-use super::mailbox_words::State as Standing;
 use super::page::page;
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::words::{Moment, number};
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section, query};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, number};
 use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox};
 use mailgate_types::plugin::Plugin;
+use words::State as Standing;
 
 /// Mailboxes of a page.
 const ROWS: usize = 25;

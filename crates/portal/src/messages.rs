@@ -1,20 +1,26 @@
 //! The messages: a search whose state is in the address, by page.
 
+pub(super) mod actions;
+pub(super) mod csv;
+pub(super) mod message;
+mod query;
+mod timeline;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::PortalState;
-use super::fields::Asked;
-use super::frame::{Frame, Section};
-use super::messages_query::{MessagesQuery, Wanted, WrongField};
 use super::page::page;
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::words::{Moment, Status, logged, number, status};
+use crate::page::fields::Asked;
+use crate::page::frame::{Frame, Section};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, Status, logged, number, status};
 use mailgate_domain::mailboxes::NamedMailbox;
 use mailgate_domain::reports::{LogRow, Position, Scheduled};
+use query::{MessagesQuery, Wanted, WrongField};
 
 /// Mailboxes to choose from; who has more names one by its id.
 const MAILBOXES: usize = 100;

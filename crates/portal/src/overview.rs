@@ -1,21 +1,24 @@
 //! The overview: first steps until they are done, what needs attention, and the messages of the last 30 days. Each part
 //! is read by itself, so that the others are shown when one can't be.
 
+mod attention;
+mod plots;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::PortalState;
-use super::fields::{Asked, Common};
-use super::frame::{Frame, Inside, Section};
-use super::overview_attention::{Attention, attention};
-use super::overview_plots::{Day, MailboxBar, Plot, mailbox_bars, plots};
 use super::page::page;
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::words::number;
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Inside, Section};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::number;
+use attention::{Attention, attention};
 use mailgate_domain::reports::{AppReference, EmailStats, NEWEST, Period};
+use plots::{Day, MailboxBar, Plot, mailbox_bars, plots};
 
 /// A first step.
 struct Step {

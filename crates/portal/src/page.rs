@@ -1,5 +1,18 @@
 //! A page as an answer.
 
+pub(super) mod assets;
+pub(super) mod fields;
+pub(super) mod frame;
+pub(super) mod key_form;
+pub(super) mod owned_app;
+pub(super) mod problem;
+pub(super) mod qr_code;
+pub(super) mod requests;
+pub(super) mod session;
+pub(super) mod state;
+pub(super) mod words;
+pub(super) mod wrong;
+
 use askama::Template;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;

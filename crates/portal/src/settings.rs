@@ -1,5 +1,10 @@
 //! The settings: name and address, the API secret behind its forms, who is signed in, and the trail of changes.
 
+pub(super) mod api_secrets;
+pub(super) mod email_change;
+pub(super) mod secret;
+pub(super) mod sessions;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,19 +12,19 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
-use super::api_secrets::{self, SecretRow};
-use super::fields::{Asked, Common, Sent, label};
-use super::frame::{Frame, Section, query};
 use super::page::{page, see};
-use super::problem::PortalProblem;
-use super::session::{Guest, Session};
-use super::settings_secret::{Proof, check};
-use super::words::Moment;
+use crate::page::fields::{Asked, Common, Sent, label};
+use crate::page::frame::{Frame, Section, query};
+use crate::page::problem::PortalProblem;
+use crate::page::session::{Guest, Session};
+use crate::page::words::Moment;
+use api_secrets::SecretRow;
 use mailgate_domain::accounts::{EmailChangeError, PortalSession, SubscriberChange};
 use mailgate_domain::reports::{AuditFilter, StoredEntry};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::sign_in::SignedInBy;
+use secret::{Proof, check};
 
 /// Entries of a page of the trail.
 const ENTRIES: usize = 20;

@@ -1,5 +1,9 @@
 //! Signing in by the API secret.
 
+pub(super) mod link;
+pub(super) mod mail;
+pub(super) mod out;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,11 +11,11 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
-use super::fields::{Asked, Sent, next_path};
-use super::frame::Frame;
 use super::page::{page, see};
-use super::problem::PortalProblem;
-use super::session::{Guest, signed_in};
+use crate::page::fields::{Asked, Sent, next_path};
+use crate::page::frame::Frame;
+use crate::page::problem::PortalProblem;
+use crate::page::session::{Guest, signed_in};
 use mailgate_domain::accounts::{AuthenticateError, SignInError, Subscriber, Visitor};
 
 /// Where to go on to.

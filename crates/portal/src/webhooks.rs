@@ -1,5 +1,13 @@
 //! The webhook endpoints of all apps: how their last seven days went, and the way to each.
 
+pub(super) mod actions;
+pub(super) mod delivery;
+pub(super) mod form;
+pub(super) mod replay;
+pub(super) mod secret;
+pub(super) mod webhook;
+mod week;
+
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,15 +15,15 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
-use super::fields::{Asked, Common};
-use super::frame::{Frame, Section, query};
 use super::page::page;
-use super::problem::PortalProblem;
-use super::session::Session;
-use super::webhook_week::Week;
-use super::words::{Moment, Status};
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section, query};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, Status};
 use mailgate_domain::webhooks::{EndpointReport, OwnedEndpoint};
 use mailgate_types::ids::{AppId, EndpointId, SubscriberId, WebhookConfigId};
+use week::Week;
 
 /// Endpoints of a page.
 const ROWS: u16 = 50;

@@ -1,0 +1,190 @@
+//! An app's keys: shown to who shows the API secret again or has just come by a link, and renewed.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::app::AppPage;
+use crate::PortalState;
+use crate::page::fields::Sent;
+use crate::page::frame::{Frame, Section};
+use crate::page::owned_app::OwnedApp;
+use crate::page::problem::PortalProblem;
+use crate::page::session::Guest;
+use crate::page::words::Moment;
+use crate::page::{page, see};
+use crate::settings::secret::{Proof, Renewal, check};
+use mailgate_domain::accounts::{AppKey, RenewError, ShowError, Visitor, WebhookSecrets};
+
+/// The rest of the path.
+#[derive(Deserialize)]
+pub(crate) struct OfKey {
+    key: String,
+}
+
+impl OfKey {
+    fn read(&self) -> Result<AppKey, PortalProblem> {
+        match self.key.as_str() {
+            "send-key" => Ok(AppKey::Send),
+            "webhook-secret" => Ok(AppKey::Webhook),
+            "pushable-key" => Ok(AppKey::Pushable),
+            _ => Err(PortalProblem::not_found()),
+        }
+    }
+}
+
+/// Asks before a key is renewed.
+#[derive(Template)]
+#[template(path = "renew_key.html")]
+struct RenewPage {
+    frame: Frame,
+    path: String,
+    key: &'static str,
+    warning: &'static str,
+    is_fresh: bool,
+    /// The mark of the key that is current when the page is made.
+    last: String,
+}
+
+/// The ask-again rule, with the way back to the app.
+async fn prove(
+    state: &PortalState,
+    owned: &OwnedApp,
+    visitor: &Visitor,
+    proof: &Proof,
+) -> Result<(), PortalProblem> {
+    let checked = check(state, &owned.session, visitor, proof).await;
+    checked.map_err(|problem| problem.leading("Back to the app", owned.path()))
+}
+
+fn unshown(error: &ShowError) -> PortalProblem {
+    match error {
+        ShowError::Database(error) => PortalProblem::database(error),
+        error => PortalProblem::internal(error),
+    }
+}
+
+/// What to answer where nothing was renewed.
+fn unrenewed(owned: &OwnedApp, error: &RenewError) -> Result<Response, PortalProblem> {
+    Err(match error {
+        RenewError::Before => return Ok(see(&format!("{}?done=renewed-before", owned.path()))),
+        RenewError::Gone => PortalProblem::not_found(),
+        RenewError::Database(error) => PortalProblem::database(error),
+        error => PortalProblem::internal(error),
+    })
+}
+
+fn with_webhook_secret(mut body: AppPage, secrets: &WebhookSecrets) -> AppPage {
+    secrets.secret.expose().clone_into(&mut body.webhook_secret);
+    body.previous_until = secrets.previous_expires_at.map(Moment::new);
+    body
+}
+
+/// Shows a secret, in the answer and nowhere else.
+pub(crate) async fn reveal(
+    owned: OwnedApp,
+    Path(of): Path<OfKey>,
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(proof): Sent<Proof>,
+) -> Result<Response, PortalProblem> {
+    let key = of.read()?;
+    prove(&state, &owned, &visitor, &proof).await?;
+    let (accounts, id) = (&state.accounts, owned.app.id);
+    let body = AppPage::load(&state, &owned).await;
+    let body = match key {
+        AppKey::Send => {
+            let shown = accounts.reveal_send_key(id, owned.session.author()).await;
+            let shown = shown.map_err(|error| unshown(&error))?;
+            let shown = shown.ok_or_else(PortalProblem::not_found)?;
+            body.with_send_key(&state, shown.expose())
+        }
+        AppKey::Webhook => {
+            let shown = accounts
+                .reveal_webhook_secret(id, owned.session.author())
+                .await;
+            let shown = shown.map_err(|error| unshown(&error))?;
+            let shown = shown.ok_or_else(PortalProblem::not_found)?;
+            with_webhook_secret(body, &shown)
+        }
+        // It is public.
+        AppKey::Pushable => body,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// Asks whether a key is to be renewed.
+pub(crate) async fn confirm(
+    owned: OwnedApp,
+    Path(of): Path<OfKey>,
+    State(state): State<PortalState>,
+) -> Result<Response, PortalProblem> {
+    let which = of.read()?;
+    let (title, key, warning) = match which {
+        AppKey::Send => (
+            "Renew the send key?",
+            "send-key",
+            "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until they have the new one.",
+        ),
+        AppKey::Webhook => (
+            "Renew the webhook secret?",
+            "webhook-secret",
+            "You get a new webhook secret. Deliveries are signed with both for 24 hours: change your receiver by then.",
+        ),
+        AppKey::Pushable => (
+            "Renew the pushable key?",
+            "pushable-key",
+            "You get a new pushable key. Connect links with the current one stop working, and programs have to name the new one.",
+        ),
+    };
+    let last = state.accounts.key_mark(owned.app.id, which).await?;
+    let (subscriber, slug) = (&owned.session.subscriber, &owned.app.slug);
+    let body = RenewPage {
+        frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
+        path: owned.path(),
+        // The pushable key is no secret.
+        is_fresh: key == "pushable-key" || owned.session.is_fresh(state.clock.now()),
+        key,
+        warning,
+        last: last.ok_or_else(PortalProblem::not_found)?,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// Renews a key, and shows the new one. A form that is sent again, as by a reload of that answer, renews nothing.
+pub(crate) async fn renew(
+    owned: OwnedApp,
+    Path(of): Path<OfKey>,
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(sent): Sent<Renewal>,
+) -> Result<Response, PortalProblem> {
+    let key = of.read()?;
+    let (accounts, id, author) = (&state.accounts, owned.app.id, owned.session.author());
+    let last = Some(sent.last.as_str());
+    if key == AppKey::Pushable {
+        return match accounts.renew_pushable_key(id, last, author).await {
+            Ok(_) => Ok(see(&format!("{}?done=key-renewed", owned.path()))),
+            Err(error) => unrenewed(&owned, &error),
+        };
+    }
+    prove(&state, &owned, &visitor, &sent.proof).await?;
+    let mut body = if key == AppKey::Send {
+        let renewed = match accounts.renew_send_key(id, last, author).await {
+            Ok(renewed) => renewed,
+            Err(error) => return unrenewed(&owned, &error),
+        };
+        let body = AppPage::load(&state, &owned).await;
+        body.with_send_key(&state, renewed.expose())
+    } else {
+        let renewed = match accounts.renew_webhook_secret(id, last, author).await {
+            Ok(renewed) => renewed,
+            Err(error) => return unrenewed(&owned, &error),
+        };
+        with_webhook_secret(AppPage::load(&state, &owned).await, &renewed)
+    };
+    body.said = "The key is renewed.";
+    Ok(page(StatusCode::OK, &body))
+}

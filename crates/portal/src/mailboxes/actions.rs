@@ -1,0 +1,102 @@
+//! What a subscriber does with a mailbox: a link to connect it again, and disconnecting it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::mailbox::find;
+use crate::PortalState;
+use crate::page::frame::{Frame, Section};
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::Moment;
+use crate::page::{page, see};
+use mailgate_types::ids::CredentialId;
+
+/// The link, for its user.
+#[derive(Template)]
+#[template(path = "reconnect_link.html")]
+struct LinkPage {
+    frame: Frame,
+    id: CredentialId,
+    email: String,
+    url: String,
+    expires_at: Moment,
+}
+
+/// Asks before it is disconnected.
+#[derive(Template)]
+#[template(path = "disconnect_mailbox.html")]
+struct DisconnectPage {
+    frame: Frame,
+    id: CredentialId,
+    email: String,
+}
+
+/// Mints a link by which its own user connects this address again.
+pub(crate) async fn reconnect(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+) -> Result<Response, PortalProblem> {
+    let mailbox = find(&state, session.id(), &id).await?;
+    let minted = state
+        .mailboxes
+        .reconnect_session(&mailbox, session.author());
+    let minted = minted.await?;
+    let (section, title) = (Section::Mailboxes, "The link to connect it again");
+    let slug = Some(mailbox.slug.as_str());
+    let (base_url, key, token) = (&state.base_url, &mailbox.pushable_key, &minted.token);
+    let body = LinkPage {
+        frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
+        id: mailbox.id,
+        url: format!("{base_url}/connect/{key}?session={token}"),
+        expires_at: Moment::new(minted.expires_at),
+        email: mailbox.email,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// Asks whether it is to be disconnected.
+pub(crate) async fn confirm_disconnect(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+) -> Result<Response, PortalProblem> {
+    let mailbox = find(&state, session.id(), &id).await?;
+    let (section, title) = (Section::Mailboxes, "Disconnect this mailbox?");
+    let slug = Some(mailbox.slug.as_str());
+    let body = DisconnectPage {
+        frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
+        id: mailbox.id,
+        email: mailbox.email,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// Disconnects it.
+pub(crate) async fn disconnect(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+) -> Result<Response, PortalProblem> {
+    let mailbox = find(&state, session.id(), &id).await?;
+    let ended = state
+        .mailboxes
+        .disconnect(mailbox.app, mailbox.id, session.author());
+    if !ended.await? {
+        return Err(PortalProblem::new(
+            StatusCode::CONFLICT,
+            "mailbox_disconnected",
+            "The mailbox is unchanged",
+            "It was disconnected already.",
+        )
+        .leading(
+            "Back to the mailbox",
+            format!("/portal/mailboxes/{}", mailbox.id),
+        ));
+    }
+    let path = format!("/portal/mailboxes/{}?done=disconnected", mailbox.id);
+    Ok(see(&path))
+}

@@ -1,0 +1,85 @@
+//! One mailbox: how it is, why, and what to do.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::words::{State as Standing, parked};
+use crate::PortalState;
+use crate::mailboxes::{left, provider, replies};
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section};
+use crate::page::page;
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::Moment;
+use mailgate_domain::mailboxes::OwnedMailbox;
+use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+
+/// The page.
+#[derive(Template)]
+#[template(path = "mailbox.html")]
+struct MailboxPage {
+    frame: Frame,
+    said: &'static str,
+    id: CredentialId,
+    state: Standing,
+    is_connected: bool,
+    parked: Option<Moment>,
+    aliases: Vec<String>,
+    app: String,
+    user: String,
+    provider: String,
+    connected: Moment,
+    last_sent: Option<Moment>,
+    last_error: Option<(String, LogId)>,
+    left: String,
+    replies: &'static str,
+    refused: Option<String>,
+}
+
+/// Shows it.
+pub(crate) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+    Asked(common): Asked<Common>,
+) -> Result<Response, PortalProblem> {
+    let mailbox = find(&state, session.id(), &id).await?;
+    let section = Section::Mailboxes;
+    let slug = Some(mailbox.slug.as_str());
+    let title = mailbox.email.clone();
+    let body = MailboxPage {
+        frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
+        said: common.said(),
+        id: mailbox.id,
+        state: Standing::new(&mailbox),
+        is_connected: mailbox.disconnected.is_none(),
+        parked: parked(mailbox.parked_until),
+        provider: provider(&state, mailbox.plugin),
+        left: left(&state, &mailbox),
+        replies: replies(&state, &mailbox),
+        refused: mailbox
+            .reading_refused
+            .filter(|_| mailbox.disconnected.is_none()),
+        connected: Moment::new(mailbox.connected_at),
+        last_sent: mailbox.last_sent_at.map(Moment::new),
+        last_error: (mailbox.last_error).map(|error| (error.text, LogId(error.log))),
+        aliases: mailbox.aliases,
+        app: mailbox.app_name,
+        user: mailbox.user_id.unwrap_or_default(),
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// The subscriber's mailbox that a path names; another subscriber's is nothing.
+pub(crate) async fn find(
+    state: &PortalState,
+    subscriber: SubscriberId,
+    id: &str,
+) -> Result<OwnedMailbox, PortalProblem> {
+    let id = id.parse().map_err(|_| PortalProblem::not_found())?;
+    let found = state.mailboxes.owned_mailbox(subscriber, id).await?;
+    found.ok_or_else(PortalProblem::not_found)
+}

@@ -1,0 +1,89 @@
+//! How the portal says how a mailbox is, and why.
+
+use chrono::{DateTime, Utc};
+
+use crate::page::words::{Moment, Status};
+use mailgate_domain::mailboxes::OwnedMailbox;
+
+/// How it is, since when, and why.
+pub(crate) struct State {
+    pub(crate) status: Status,
+    /// Unknown of a pause: its end alone is kept.
+    pub(crate) since: Option<Moment>,
+    pub(crate) why: &'static str,
+}
+
+impl State {
+    pub(crate) fn new(mailbox: &OwnedMailbox) -> Self {
+        let (word, class, since, why) = match (&mailbox.disconnected, mailbox.parked_until) {
+            (Some(ended), _) => {
+                let (word, class, why) = reason(&ended.reason);
+                (word, class, Some(ended.at), why)
+            }
+            (None, Some(_)) => (
+                "Paused",
+                "busy",
+                None,
+                "Its provider asked for a pause in sending. Messages wait, and are sent afterwards.",
+            ),
+            (None, None) => ("Connected", "good", Some(mailbox.connected_at), ""),
+        };
+        Self {
+            status: Status { word, class },
+            since: since.map(Moment::new),
+            why,
+        }
+    }
+}
+
+fn reason(reason: &str) -> (&'static str, &'static str, &'static str) {
+    let why = match reason {
+        "invalid_grant" => {
+            "The provider ended the access: it was withdrawn, has expired, or the password was changed. Its user must connect it again."
+        }
+        "interaction_required" => {
+            "The provider wants its user to act in a browser, for example because of an organization's policy. Its user must connect it again."
+        }
+        "consent_required" => {
+            "Its user, or an administrator, must agree to the access again. Connecting it again asks for that."
+        }
+        "login_required" => {
+            "The provider wants its user to sign in again. Its user must connect it again."
+        }
+        "replaced" => {
+            return (
+                "Replaced",
+                "plain",
+                "Its user connected another address instead.",
+            );
+        }
+        "removed" => {
+            return (
+                "Disconnected",
+                "plain",
+                "It was disconnected by you or through the API.",
+            );
+        }
+        _ => "Its user must connect it again.",
+    };
+    ("Disconnected", "bad", why)
+}
+
+/// The pause that its provider asked for ends then.
+pub(crate) fn parked(until: Option<DateTime<Utc>>) -> Option<Moment> {
+    until.map(Moment::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mailgate_types::event::DisconnectReason;
+
+    #[test]
+    fn every_reason_has_words_of_its_own() {
+        let unknown = reason("").2;
+        for known in DisconnectReason::ALL {
+            assert_ne!(reason(known.as_str()).2, unknown, "{}", known.as_str());
+        }
+    }
+}

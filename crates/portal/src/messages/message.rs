@@ -1,0 +1,172 @@
+//! One message: what it is, and what has happened to it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::timeline::{Happening, scheduled, timeline};
+use crate::PortalState;
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section};
+use crate::page::page;
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Status, is_cancelled, logged, number, status};
+use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
+use mailgate_domain::sending::queue::QueuedMessage;
+use mailgate_types::ids::LogId;
+
+/// What is to be known of a message beside its timeline.
+struct Shown {
+    id: LogId,
+    status: Status,
+    subject: String,
+    from: String,
+    to: String,
+    /// Words and values: Cc, metadata and the like.
+    facts: Vec<(String, String)>,
+    timeline: Vec<Happening>,
+    can_retry: bool,
+    can_cancel: bool,
+    /// Whether it arrived isn't known.
+    is_unknown: bool,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "message.html")]
+struct MessagePage {
+    frame: Frame,
+    said: &'static str,
+    message: Shown,
+}
+
+/// Shows it.
+pub(crate) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(log_id): Path<String>,
+    Asked(common): Asked<Common>,
+) -> Result<Response, PortalProblem> {
+    let id = read_id(&log_id)?;
+    let found = state.reports.log(session.id(), id).await?;
+    let found = found.ok_or_else(PortalProblem::not_found)?;
+    // The log says whose it is; what waits only adds to it.
+    let waiting = state.queue.show(id).await?.map(|(waiting, _)| waiting);
+    let message = match found {
+        FoundMessage::Logged(detail) => Shown::logged(&detail, waiting.as_ref()),
+        FoundMessage::Scheduled(message) => Shown::scheduled(*message),
+    };
+    let frame = Frame::load(
+        &state,
+        &session.subscriber,
+        Section::Messages,
+        title(&message.subject),
+        common.app(),
+    )
+    .await;
+    let body = MessagePage {
+        frame,
+        said: common.said(),
+        message,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+fn title(subject: &str) -> String {
+    let title = if subject.trim().is_empty() {
+        "(no subject)"
+    } else {
+        subject
+    };
+    title.to_owned()
+}
+
+/// The id in a path; what can't be one stands for no message.
+pub(crate) fn read_id(text: &str) -> Result<LogId, PortalProblem> {
+    text.parse().map_err(|_| PortalProblem::not_found())
+}
+
+impl Shown {
+    fn logged(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Self {
+        let (details, log) = (&detail.details, &detail.details.log);
+        let is_idle = waiting.is_some_and(|waiting| !waiting.in_progress);
+        let is_unknown = waiting.is_some_and(|waiting| waiting.outcome_unknown);
+        let mut facts = facts(
+            &log.app_name,
+            &details.cc_addresses,
+            &details.bcc_addresses,
+            log.message_id.as_deref(),
+            log.size_bytes,
+        );
+        if details.has_attachments {
+            facts.push(("Attachments".to_owned(), "Yes".to_owned()));
+        }
+        if let Some(why) = &log.error_message
+            && !is_cancelled(log)
+        {
+            facts.push(("Last error".to_owned(), why.clone()));
+        }
+        let metadata = details.metadata.iter();
+        facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self {
+            id: log.id,
+            status: logged(log),
+            subject: log.subject.clone(),
+            from: log.from_address.clone(),
+            to: log.to_address.clone(),
+            facts,
+            timeline: timeline(detail, waiting),
+            can_retry: is_idle,
+            can_cancel: is_idle && !is_unknown,
+            is_unknown,
+        }
+    }
+
+    fn scheduled(message: Scheduled) -> Self {
+        let mut facts = facts(
+            &message.app_name,
+            &message.cc_addresses,
+            &message.bcc_addresses,
+            message.message_id.as_deref(),
+            message.size_bytes,
+        );
+        let metadata = message.metadata.iter();
+        facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self {
+            id: message.id,
+            status: status("scheduled", false),
+            timeline: scheduled(message.send_at, message.door),
+            subject: message.subject,
+            from: message.from_address,
+            to: message.to_address,
+            facts,
+            can_retry: false,
+            can_cancel: true,
+            is_unknown: false,
+        }
+    }
+}
+
+fn facts(
+    app: &str,
+    cc: &[String],
+    bcc: &[String],
+    message_id: Option<&str>,
+    bytes: i64,
+) -> Vec<(String, String)> {
+    let size = format!("{} bytes", number(bytes));
+    let (cc, bcc) = (cc.join(", "), bcc.join(", "));
+    let all = [
+        ("App", app),
+        ("Cc", &cc),
+        ("Bcc", &bcc),
+        ("Message-ID", message_id.unwrap_or_default()),
+        ("Size", &size),
+    ];
+    let given = all.into_iter().filter(|(_, value)| !value.is_empty());
+    given
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}

@@ -1,0 +1,154 @@
+//! What has happened to a message, as one timeline.
+
+use chrono::{DateTime, Utc};
+
+use crate::page::words::{Moment, Status, cancelled, door, is_cancelled, status};
+use mailgate_domain::reports::{
+    LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply,
+};
+use mailgate_domain::sending::queue::QueuedMessage;
+use mailgate_types::door::Door;
+use mailgate_types::log_status::LogStatus;
+
+/// Something that happened, or is to happen.
+pub(crate) struct Happening {
+    order: DateTime<Utc>,
+    /// `None`: it isn't known.
+    pub(crate) at: Option<Moment>,
+    pub(crate) title: String,
+    pub(crate) status: Status,
+    /// Somebody else's words, or ours.
+    pub(crate) text: String,
+    /// An id to copy; empty: none.
+    pub(crate) id: String,
+}
+
+const fn marked(word: &'static str, class: &'static str) -> Status {
+    Status { word, class }
+}
+
+impl Happening {
+    fn new(at: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
+        Self {
+            order: at,
+            at: Some(Moment::new(at)),
+            title: title.into(),
+            status,
+            text: String::new(),
+            id: String::new(),
+        }
+    }
+
+    fn saying(self, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..self
+        }
+    }
+
+    /// Without a moment, at a place among the others.
+    fn undated(order: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
+        Self {
+            at: None,
+            ..Self::new(order, title, status)
+        }
+    }
+
+    fn accepted(at: Option<DateTime<Utc>>, by: Option<Door>) -> Self {
+        let title = match by {
+            Some(by) => format!("Accepted by the gateway ({})", door(by)),
+            None => "Accepted by the gateway".to_owned(),
+        };
+        let status = marked("Accepted", "plain");
+        match at {
+            Some(at) => Self::new(at, title, status),
+            None => Self::undated(DateTime::<Utc>::MIN_UTC, title, status),
+        }
+    }
+
+    fn attempt(attempt: &LoggedAttempt) -> Self {
+        let title = format!("Attempt {} ({} ms)", attempt.number, attempt.duration_ms);
+        let words = attempt.error_message.clone().unwrap_or_default();
+        Self::new(attempt.at, title, status(attempt.status.as_str(), false)).saying(words)
+    }
+
+    fn bounce(bounce: &LoggedBounce) -> Self {
+        let parts = [bounce.status.as_deref(), bounce.diagnostic.as_deref()];
+        let words: Vec<&str> = parts.into_iter().flatten().collect();
+        let (title, status) = if bounce.bounce_type == "permanent" {
+            ("Bounced", marked("Bounced", "bad"))
+        } else {
+            ("Delayed", marked("Delayed", "busy"))
+        };
+        let title = format!("{title} for {}", bounce.recipient);
+        Self::new(bounce.bounced_at, title, status).saying(words.join(" "))
+    }
+
+    fn reply(reply: &LoggedReply) -> Self {
+        let title = format!("Reply from {}", reply.from_address);
+        Self::new(reply.replied_at, title, marked("Replied", "good"))
+    }
+
+    fn delivery(delivery: &LoggedDelivery) -> Self {
+        let status = if delivery.success {
+            marked("Delivered", "good")
+        } else {
+            marked("Not delivered", "bad")
+        };
+        Self {
+            id: delivery.id.to_string(),
+            ..Self::new(
+                delivery.delivered_at,
+                format!("Webhook {}", delivery.event),
+                status,
+            )
+        }
+    }
+
+    fn next(message: &QueuedMessage) -> Option<Self> {
+        let at = message.next_attempt_at.unwrap_or(message.opened_at);
+        if message.in_progress {
+            let status = marked("In progress", "busy");
+            return Some(Self::new(at, "Being sent at this moment", status));
+        }
+        let at = message.next_attempt_at?;
+        Some(Self::new(at, "Next attempt", marked("Planned", "busy")))
+    }
+}
+
+/// Of a message of the log, in the order of time; `waiting` while it is in the queue.
+pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Vec<Happening> {
+    let log = &detail.details.log;
+    let is_cancelled = is_cancelled(log);
+    // The id of a message that was scheduled has the moment at which it was to leave.
+    let was_scheduled = is_cancelled && detail.attempts.is_empty();
+    let accepted = log.id.moment().unwrap_or(log.sent_at);
+    let accepted = (!was_scheduled).then_some(accepted);
+    let mut all = vec![Happening::accepted(accepted, detail.details.door)];
+    all.extend(detail.attempts.iter().map(Happening::attempt));
+    // No attempt is written of a message that left at the first one.
+    if detail.attempts.is_empty() && log.status == LogStatus::Sent {
+        let sent = status(log.status.as_str(), false);
+        all.push(Happening::new(log.sent_at, "Attempt 1", sent));
+    }
+    all.extend(detail.bounces.iter().map(Happening::bounce));
+    all.extend(detail.replies.iter().map(Happening::reply));
+    all.extend(detail.webhook_deliveries.iter().map(Happening::delivery));
+    all.extend(waiting.and_then(Happening::next));
+    if is_cancelled {
+        let end = DateTime::<Utc>::MAX_UTC;
+        all.push(Happening::undated(end, "Cancelled", cancelled()));
+    }
+    // Sorting keeps the order of what happened in the same millisecond.
+    all.sort_by_key(|happening| happening.order);
+    all
+}
+
+/// Of a message that is to leave later.
+pub(crate) fn scheduled(send_at: DateTime<Utc>, by: Option<Door>) -> Vec<Happening> {
+    vec![
+        // Its id has the moment at which it is to leave; when it was accepted isn't kept.
+        Happening::accepted(None, by),
+        Happening::new(send_at, "Leaves", status("scheduled", false)),
+    ]
+}

@@ -1,0 +1,128 @@
+//! What needs attention: mailboxes that were disconnected, webhooks that fail, mail that waits, and billing.
+
+use crate::PortalState;
+use crate::page::frame::{Frame, Section};
+use crate::page::words::{Moment, Status, number};
+use mailgate_types::ids::{AppId, SubscriberId};
+
+/// Mailboxes and webhooks that are listed.
+const MOST: i64 = 5;
+
+/// Something to see to.
+pub(crate) struct Item {
+    pub(crate) status: Status,
+    pub(crate) words: String,
+    /// Since when, if that is known.
+    pub(crate) since: Option<Moment>,
+    /// Where it is seen to, and the words for it.
+    pub(crate) path: String,
+    pub(crate) action: &'static str,
+}
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct Attention {
+    pub(crate) items: Vec<Item>,
+    /// Parts that can't be shown at the moment.
+    pub(crate) missing: Vec<&'static str>,
+}
+
+const fn bad(word: &'static str) -> Status {
+    let class = "bad";
+    Status { word, class }
+}
+
+impl Attention {
+    /// Adds a part, or notes that it is missing.
+    fn add<T>(
+        &mut self,
+        part: &'static str,
+        read: Result<Vec<T>, sqlx::Error>,
+        item: impl Fn(T) -> Item,
+    ) {
+        match read {
+            Ok(found) => self.items.extend(found.into_iter().map(item)),
+            Err(error) => {
+                tracing::warn!(%error, part, "a part of the overview can't be shown");
+                self.missing.push(part);
+            }
+        }
+    }
+}
+
+/// Of a subscriber, or of the app that was chosen.
+pub(crate) async fn attention(
+    state: &PortalState,
+    subscriber: SubscriberId,
+    frame: &Frame,
+) -> Attention {
+    let mut attention = Attention::default();
+    let inside = frame.inside.as_ref();
+    if inside.is_some_and(|inside| inside.show_banner) {
+        attention.items.push(Item {
+            status: bad("Billing"),
+            words: "Your subscription needs attention.".to_owned(),
+            since: None,
+            path: Section::Billing.path().to_owned(),
+            action: "Go to billing",
+        });
+    }
+    let app: Option<AppId> = inside
+        .and_then(|inside| inside.chosen_app())
+        .map(|app| app.id);
+    let (mailboxes, endpoints, usage) = tokio::join!(
+        state.mailboxes.disconnected(subscriber, app, MOST),
+        state.webhooks.failing(subscriber, app, MOST),
+        state.queue.usage(subscriber),
+    );
+    attention.add("Disconnected mailboxes", mailboxes, |mailbox| Item {
+        status: bad("Disconnected"),
+        words: format!(
+            "{} of {}: {}.",
+            mailbox.email,
+            mailbox.app_name,
+            why(&mailbox.reason)
+        ),
+        since: Some(Moment::new(mailbox.at)),
+        path: format!("/portal/mailboxes/{}", mailbox.id),
+        action: "Reconnect it",
+    });
+    attention.add("Failing webhooks", endpoints, |endpoint| Item {
+        status: bad("Failing"),
+        words: format!(
+            "{} of {} refused {} of {} deliveries in the last day.",
+            endpoint.url,
+            endpoint.app_name,
+            number(endpoint.failures),
+            number(endpoint.attempts)
+        ),
+        since: None,
+        path: Section::Webhooks.path().to_owned(),
+        action: "See its deliveries",
+    });
+    let waiting = usage.map(|usage| Vec::from_iter((usage.messages > 0).then_some(usage)));
+    attention.add("Waiting mail", waiting, |usage| Item {
+        status: Status {
+            word: "Waiting",
+            class: "busy",
+        },
+        words: match usage.messages {
+            1 => "1 message waits to be sent.".to_owned(),
+            messages => format!("{} messages of all apps wait to be sent.", number(messages)),
+        },
+        since: None,
+        path: "/portal/messages?status=failed_temp".to_owned(),
+        action: "See those to be retried",
+    });
+    attention
+}
+
+fn why(reason: &str) -> &'static str {
+    match reason {
+        "invalid_grant" => "its access was withdrawn, or has expired",
+        "interaction_required" => "its owner has to act at the provider",
+        "consent_required" => "its owner has to agree again",
+        "login_required" => "its owner has to sign in again",
+        _ => "it has to be connected again",
+    }
+}

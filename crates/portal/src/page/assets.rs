@@ -1,0 +1,91 @@
+//! Style and scripts, in the binary. Their addresses change with their content, so browsers keep them for a year.
+
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use mailgate_types::hex::hex;
+
+/// Bytes of the digest that stand in an address.
+const DIGEST: usize = 8;
+
+/// A file.
+pub(crate) struct Asset {
+    /// `portal.0123456789abcdef.css`
+    file: String,
+    media_type: &'static str,
+    content: &'static [u8],
+}
+
+impl Asset {
+    fn new(name: &str, extension: &str, media_type: &'static str, content: &'static [u8]) -> Self {
+        let hash = hex(&Sha256::digest(content)[..DIGEST]);
+        Self {
+            file: format!("{name}.{hash}.{extension}"),
+            media_type,
+            content,
+        }
+    }
+
+    /// Its path at this host.
+    pub(crate) fn path(&self) -> String {
+        format!("/portal/assets/{}", self.file)
+    }
+}
+
+/// The stylesheet.
+pub(crate) static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_bytes!("../../../../assets/portal/portal.css");
+    Asset::new("portal", "css", "text/css; charset=utf-8", content)
+});
+
+/// Our own script.
+pub(crate) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_bytes!("../../../../assets/portal/portal.js");
+    Asset::new("portal", "js", "text/javascript; charset=utf-8", content)
+});
+
+/// htmx.
+pub(crate) static HTMX: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_bytes!("../../../../assets/vendor/htmx.min.js");
+    Asset::new("htmx", "js", "text/javascript; charset=utf-8", content)
+});
+
+/// Serves a file.
+pub(crate) async fn serve(Path(file): Path<String>) -> Result<Response, StatusCode> {
+    let all: [&'static Asset; 3] = [&STYLE, &SCRIPT, &HTMX];
+    let asset = all.into_iter().find(|asset| asset.file == file);
+    let asset = asset.ok_or(StatusCode::NOT_FOUND)?;
+    let headers = [
+        (CONTENT_TYPE, asset.media_type),
+        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    Ok((headers, Bytes::from_static(asset.content)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_visit_stays_small() {
+        let bytes: usize = [&STYLE, &SCRIPT, &HTMX]
+            .map(|asset| asset.content.len())
+            .iter()
+            .sum();
+        assert!(bytes < 100_000, "{bytes}");
+    }
+
+    #[test]
+    fn an_address_says_its_content() {
+        let path = STYLE.path();
+        assert!(path.starts_with("/portal/assets/portal."), "{path}");
+        let parts: Vec<&str> = path.split('.').collect();
+        assert_eq!((parts[1].len(), parts[2]), (16, "css"), "{path}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Forms and queries as browsers send them, and what their fields may hold.
+
+use axum::extract::{Form, FromRequest, FromRequestParts, OptionalFromRequest, Query, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+
+use super::problem::PortalProblem;
+use crate::PortalState;
+
+/// Longest display name, in characters.
+const LABEL: usize = 255;
+
+/// A form that was sent.
+#[derive(Default)]
+pub(crate) struct Sent<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request(request: Request, state: &PortalState) -> Result<Self, PortalProblem> {
+        let read = Form::from_request(request, state).await;
+        read.map(|Form(form)| Self(form))
+            .map_err(|refused| match refused.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => PortalProblem::too_large(),
+                _ => PortalProblem::unreadable(),
+            })
+    }
+}
+
+/// A program may send no form where all of its fields may be left out.
+impl<T: DeserializeOwned> OptionalFromRequest<PortalState> for Sent<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request(
+        request: Request,
+        state: &PortalState,
+    ) -> Result<Option<Self>, PortalProblem> {
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(None);
+        }
+        let sent = <Self as FromRequest<PortalState>>::from_request(request, state).await;
+        sent.map(Some)
+    }
+}
+
+/// The query of a page.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<PortalState> for Asked<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &PortalState) -> Result<Self, PortalProblem> {
+        let read = Query::try_from_uri(&parts.uri);
+        read.map(|Query(query)| Self(query))
+            .map_err(|_| PortalProblem::unreadable_address())
+    }
+}
+
+/// What every page may be asked with.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Common {
+    /// The app's slug; empty: all apps.
+    #[serde(default, deserialize_with = "without_nul")]
+    app: String,
+    /// What was done before the page was shown: a word of ours.
+    #[serde(default)]
+    done: String,
+}
+
+/// Postgres holds no NUL.
+fn without_nul<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.contains('\0') {
+        return Err(D::Error::custom("it has a NUL"));
+    }
+    Ok(text)
+}
+
+impl Common {
+    /// The app that was chosen.
+    pub(crate) fn app(&self) -> Option<&str> {
+        Some(self.app.as_str()).filter(|app| !app.is_empty())
+    }
+
+    /// What to say of what was done.
+    pub(crate) fn said(&self) -> &'static str {
+        match self.done.as_str() {
+            "saved" => "Saved.",
+            "email-asked" => {
+                "Saved. The new address has to be confirmed: open the link that was mailed to it."
+            }
+            "email-change-stopped" => "The address stays as it is.",
+            "ended" => "The session has ended.",
+            "others-ended" => "All other sessions have ended.",
+            "retried" => "The next attempt is due now.",
+            "cancelled" => "The message is cancelled.",
+            "created" => "The app is created. Next: connect a mailbox by the link below.",
+            "key-renewed" => "The key is renewed. Connect links with the old one no longer work.",
+            "key-deleted" => "The send key is deleted. It stopped working immediately.",
+            "secret-deleted" => "The API secret is deleted. It stopped working immediately.",
+            "app-deleted" => "The app is deleted.",
+            "unsuppressed" => "Removed. Messages to this address are accepted again.",
+            "paid" => "The subscription is active.",
+            "reactivated" => "There is nothing to pay at the moment.",
+            "subscription-cancelled" => "Cancelled. Sending continues until the period ends.",
+            "paused" => "The webhook is paused: it receives no new events.",
+            "resumed" => "The webhook receives events again.",
+            "deleted" => {
+                "The webhook is deleted. Events that have already happened are still delivered."
+            }
+            "test-passed" => "The test event was accepted.",
+            "test-failed" => "The test event was not accepted. Open it below to see the answer.",
+            "added-before" => {
+                "The webhook was added already. Its secret was shown then; rotate it if you don't have it."
+            }
+            "rotated-before" => {
+                "The secret was rotated already, and nothing was changed now. Rotate it again if you don't have the new one."
+            }
+            "renewed-before" => {
+                "The key was renewed already, and nothing was changed now. Renew it again if you don't have the new one."
+            }
+            "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
+            _ => "",
+        }
+    }
+}
+
+/// A display name, or what is wrong with it.
+pub(crate) fn label(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    if text.chars().all(is_invisible) {
+        Err("Enter a name.")
+    } else if text.chars().count() > LABEL || text.contains(char::is_control) {
+        Err("Enter a name of at most 255 characters, without control characters.")
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// Whether a character leaves nothing to see: spaces, joiners, fillers and marks of direction.
+fn is_invisible(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A path of the portal to go on to. Anything else would lead people from a sign-in of ours to somebody else's page.
+pub(crate) fn next_path(text: &str) -> &str {
+    let is_ours = text == "/portal" || text.starts_with("/portal/") || text.starts_with("/portal?");
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    // Browsers take these segments out of a path, in either spelling.
+    let path = text.split_once('?').map_or(text, |(path, _)| path);
+    let climbs = path.to_ascii_lowercase().replace("%2e", ".");
+    let climbs = climbs.split('/').any(|part| matches!(part, "." | ".."));
+    // After a sign-out or a used link nobody wants to be led back there.
+    if is_ours && is_plain && !climbs && !text.starts_with("/portal/sign-") && !text.contains("//")
+    {
+        text
+    } else {
+        "/portal"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_the_portal_are_gone_on_to() {
+        for (text, expected) in [
+            ("/portal", "/portal"),
+            (
+                "/portal/messages?status=sent",
+                "/portal/messages?status=sent",
+            ),
+            ("/portal?app=demo", "/portal?app=demo"),
+            ("//evil.example/portal", "/portal"),
+            ("https://evil.example/portal/", "/portal"),
+            ("/portal//evil.example", "/portal"),
+            ("/portal/\\evil.example", "/portal"),
+            ("/portal/\r\nx", "/portal"),
+            ("/portalx", "/portal"),
+            ("/portal/../../evil", "/portal"),
+            ("/portal/%2e%2E/evil", "/portal"),
+            ("/portal/.%2e/evil?x=1", "/portal"),
+            ("/portal/apps/a.b?next=../x", "/portal/apps/a.b?next=../x"),
+            ("/portal/sign-out", "/portal"),
+            ("", "/portal"),
+        ] {
+            assert_eq!(next_path(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(label(" Ada "), Ok("Ada".to_owned()));
+        for wrong in [
+            "",
+            "  ",
+            "\u{200b}",
+            "\u{3164}\u{200d}",
+            "a\u{7}",
+            &"x".repeat(256),
+        ] {
+            assert!(label(wrong).is_err(), "{wrong}");
+        }
+    }
+}

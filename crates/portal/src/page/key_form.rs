@@ -1,0 +1,89 @@
+//! What the forms of new keys have in common: a name, a last day, and the API secret again.
+
+use std::borrow::Cow;
+
+use askama::Template;
+use axum::http::StatusCode;
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
+
+use super::fields::label;
+use super::frame::Frame;
+use super::wrong::Wrong;
+use mailgate_types::expires_at::parse_expires_at;
+use mailgate_types::moment::iso8601;
+
+/// The fields of a form, each as often as it was sent.
+pub(crate) type Fields = Vec<(String, String)>;
+
+/// The value of a field; empty if it wasn't sent.
+pub(crate) fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    let found = fields.iter().find(|(field, _)| field == name);
+    found.map_or("", |(_, value)| value.trim())
+}
+
+/// Every value of a field.
+pub(crate) fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {
+    (fields.iter())
+        .filter(move |(field, _)| field == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// The name of a key.
+pub(crate) fn checked_name(fields: &Fields, wrong: &mut Wrong) -> String {
+    label(value(fields, "name")).unwrap_or_else(|text| {
+        wrong.add("name", text);
+        String::new()
+    })
+}
+
+/// The end of the last day that a key works, in UTC; `None` for a field that was left empty.
+pub(crate) fn checked_end(
+    fields: &Fields,
+    now: DateTime<Utc>,
+    wrong: &mut Wrong,
+) -> Option<DateTime<Utc>> {
+    let text = value(fields, "last_day");
+    if text.is_empty() {
+        return None;
+    }
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let end = day.and_then(|day| day.checked_add_days(Days::new(1)));
+    let end = end.map(|end| end.and_time(NaiveTime::MIN).and_utc());
+    // As REST reads it, so that both have the same bounds.
+    let end = end.and_then(|end| parse_expires_at(&iso8601(end), now).ok());
+    if end.is_none() {
+        let text = "Enter today or a later day, at most ten years ahead.";
+        wrong.add("last_day", text);
+    }
+    end
+}
+
+/// The value of a new key, in the answer to who made it and nowhere else.
+#[derive(Template)]
+#[template(path = "new_key.html")]
+pub(crate) struct NewKeyPage<'a> {
+    pub(crate) frame: Frame,
+    /// What it is used for.
+    pub(crate) hint: &'static str,
+    pub(crate) value: &'a str,
+    pub(crate) back: Cow<'static, str>,
+}
+
+/// Asks before a key is deleted.
+#[derive(Template)]
+#[template(path = "delete_key.html")]
+pub(crate) struct DeleteKeyPage {
+    pub(crate) frame: Frame,
+    pub(crate) name: String,
+    pub(crate) action: String,
+    pub(crate) back: Cow<'static, str>,
+}
+
+/// The status of a form that is shown again.
+pub(crate) fn status(wrong: &Wrong) -> StatusCode {
+    if wrong.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
+    }
+}

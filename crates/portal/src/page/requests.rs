@@ -1,0 +1,107 @@
+//! What is the same for every request to the portal: other sites' pages change nothing, problems become pages, and
+//! browsers keep and load nothing that they weren't told to.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
+
+use super::problem::PortalProblem;
+use crate::PortalState;
+use crate::page::LeadsAway;
+use mailgate_server::failure::RequestId;
+use mailgate_server::same_site::is_foreign;
+
+/// Longest that a page may take; people have gone by then. A test event waits longest, for its endpoint's answer.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Nothing inline, nothing from elsewhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The same for pages whose forms lead to somebody else's: browsers apply the policy to redirects as well.
+const LEADING_AWAY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'";
+
+/// Checks a request, and completes its answer.
+pub(crate) async fn frame(
+    State(state): State<PortalState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let mut response = if changes && is_foreign(request.headers(), request.uri()) {
+        PortalProblem::foreign().into_response()
+    } else {
+        within(PATIENCE, next.run(request)).await
+    };
+    if let Some(problem) = response.extensions_mut().remove::<PortalProblem>() {
+        let id = id.map(|RequestId(id)| id).unwrap_or_default();
+        response = problem.render(&state, &id);
+    }
+    let policy = match response.extensions().get::<LeadsAway>() {
+        Some(LeadsAway) => LEADING_AWAY,
+        None => POLICY,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, policy),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The back button shows nothing once its user has signed out.
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+async fn within(patience: Duration, answer: impl Future<Output = Response>) -> Response {
+    let answer = timeout(patience, answer).await;
+    answer.unwrap_or_else(|_| PortalProblem::too_slow().into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+    use tower_http::catch_panic::CatchPanicLayer;
+
+    use super::super::problem;
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_is_left_without_an_answer() {
+        let answer = within(Duration::ZERO, pending()).await;
+        assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert!(answer.extensions().get::<PortalProblem>().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_panic_becomes_a_page() {
+        async fn slip() {
+            panic!("on purpose");
+        }
+        let router: Router = Router::new()
+            .route("/", get(slip))
+            .layer(CatchPanicLayer::custom(problem::panicked));
+        let answer = router.oneshot(Request::new(Body::empty())).await;
+        let answer = answer.expect("no service fails");
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(answer.extensions().get::<PortalProblem>().is_some());
+    }
+}

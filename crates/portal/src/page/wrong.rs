@@ -1,0 +1,26 @@
+//! What is wrong with the fields of a form.
+
+/// Texts for fields, to be shown beside them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Wrong(Vec<(&'static str, String)>);
+
+impl Wrong {
+    /// One field that is wrong.
+    pub(crate) fn one(field: &'static str, text: impl Into<String>) -> Self {
+        Self(vec![(field, text.into())])
+    }
+
+    pub(crate) fn add(&mut self, field: &'static str, text: impl Into<String>) {
+        self.0.push((field, text.into()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is wrong with a field.
+    pub(crate) fn of(&self, field: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(name, _)| *name == field);
+        found.map(|(_, text)| text.as_str())
+    }
+}

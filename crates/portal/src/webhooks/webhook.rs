@@ -1,0 +1,170 @@
+//! One webhook endpoint, and what was delivered to it.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::week::Week;
+use crate::PortalState;
+use crate::page::fields::{Asked, Common};
+use crate::page::frame::{Frame, Section, query};
+use crate::page::page;
+use crate::page::problem::PortalProblem;
+use crate::page::session::Session;
+use crate::page::words::{Moment, Status, number};
+use crate::webhooks::{events, find, path, status};
+use mailgate_domain::webhooks::{Delivery, DeliveryFilter};
+use mailgate_types::event_name::EventName;
+
+/// Deliveries of a page.
+const ROWS: u16 = 25;
+
+/// Which deliveries.
+#[derive(Default, Deserialize)]
+pub(crate) struct DeliveriesQuery {
+    #[serde(default)]
+    event: String,
+    #[serde(default)]
+    success: String,
+    #[serde(default)]
+    page: String,
+}
+
+impl DeliveriesQuery {
+    fn at(&self, page: u32) -> String {
+        let page = page.to_string();
+        query(&[
+            ("event", &self.event),
+            ("success", &self.success),
+            ("page", &page),
+        ])
+    }
+}
+
+/// An attempt in a table.
+pub(crate) struct Attempt {
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) number: i32,
+    pub(crate) status: Status,
+    pub(crate) answer: String,
+    pub(crate) duration: String,
+    pub(crate) at: Moment,
+}
+
+impl Attempt {
+    pub(crate) fn new(delivery: &Delivery) -> Self {
+        Self {
+            id: delivery.id.to_string(),
+            event: delivery.event.clone(),
+            number: delivery.attempt_number,
+            status: outcome(delivery.success),
+            answer: (delivery.http_status)
+                .map_or_else(|| "No answer".to_owned(), |status| status.to_string()),
+            duration: format!("{} ms", number(delivery.duration_ms)),
+            at: Moment::new(delivery.delivered_at),
+        }
+    }
+}
+
+/// Whether the receiver accepted it.
+pub(crate) fn outcome(success: bool) -> Status {
+    if success {
+        Status {
+            word: "Delivered",
+            class: "good",
+        }
+    } else {
+        Status {
+            word: "Failed",
+            class: "bad",
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "webhook.html")]
+struct WebhookPage {
+    frame: Frame,
+    said: &'static str,
+    path: String,
+    url: String,
+    app: String,
+    events: String,
+    status: Status,
+    is_active: bool,
+    /// A configuration; the app's own `webhook_url` is changed with the app.
+    is_config: bool,
+    app_path: String,
+    /// Until when the secret before the current one signs too.
+    overlap: Option<Moment>,
+    week: Week,
+    names: [EventName; EventName::ALL.len()],
+    asked: DeliveriesQuery,
+    attempts: Vec<Attempt>,
+    total: String,
+    previous: Option<String>,
+    next: Option<String>,
+}
+
+/// Shows it.
+pub(crate) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+    Asked(common): Asked<Common>,
+    Asked(asked): Asked<DeliveriesQuery>,
+) -> Result<Response, PortalProblem> {
+    let report = find(&state, session.id(), &id).await?;
+    let endpoint = &report.endpoint;
+    let config = endpoint.id.config(endpoint.app);
+    let filter = DeliveryFilter {
+        // What is none of the catalogue filters nothing.
+        event: asked.event.parse().ok(),
+        success: asked.success.parse().ok(),
+    };
+    let number_of_page: u32 = asked.page.parse().unwrap_or(1).clamp(1, 10_000_000);
+    let rows = i64::from(ROWS);
+    let offset = i64::from(number_of_page - 1) * rows;
+    let deliveries = state
+        .webhooks
+        .deliveries(endpoint.app, config, filter, rows, offset);
+    let deliveries = deliveries.await?.ok_or_else(PortalProblem::not_found)?;
+    let total = deliveries.totals.successes + deliveries.totals.failures;
+    let frame = Frame::load(
+        &state,
+        &session.subscriber,
+        Section::Webhooks,
+        "Webhook",
+        Some(&endpoint.slug),
+    )
+    .await;
+    let now = state.clock.now();
+    let overlap = endpoint.previous_secret_expires_at;
+    let body = WebhookPage {
+        frame,
+        said: common.said(),
+        path: path(endpoint),
+        status: status(endpoint),
+        events: events(endpoint),
+        is_active: endpoint.is_active,
+        is_config: config.is_some(),
+        app_path: format!("/portal/apps/{}", endpoint.pushable_key),
+        overlap: overlap.filter(|until| *until > now).map(Moment::new),
+        week: Week::new(&report),
+        names: EventName::ALL,
+        attempts: (deliveries.deliveries.iter())
+            .map(|shown| Attempt::new(&shown.delivery))
+            .collect(),
+        total: number(total),
+        previous: (number_of_page > 1).then(|| asked.at(number_of_page - 1)),
+        next: (total > offset + rows).then(|| asked.at(number_of_page + 1)),
+        url: report.endpoint.url,
+        app: report.endpoint.app_name,
+        asked,
+    };
+    Ok(page(StatusCode::OK, &body))
+}
