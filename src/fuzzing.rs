@@ -5,7 +5,7 @@ use crate::smtp::reply::fuzzing::provider_refusals;
 use mailgate_bounces::fuzzing::bounces;
 use mailgate_domain::billing::notices::fuzzing::notice_texts;
 use mailgate_domain::billing::{billing_events, billing_looks};
-use mailgate_domain::sending::raw_message::fuzzing::submitted_message;
+use mailgate_domain::sending::accept::raw_message::fuzzing::submitted_message;
 use mailgate_providers::egress::fuzzing::web_addresses;
 use mailgate_providers::mail::bcc_from_envelope::fuzzing::addressed_message;
 use mailgate_providers::mail::gmail::gmail_answers;

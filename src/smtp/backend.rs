@@ -12,9 +12,9 @@ use mailgate_domain::accounts::{
 };
 use mailgate_domain::mailboxes::Wanted;
 use mailgate_domain::reports::Refusals;
-use mailgate_domain::sending::budget::{Budget, Holder, Share};
-use mailgate_domain::sending::draft::{Draft, PrepareError};
-use mailgate_domain::sending::raw_message::{RawMessage, RawMessageError};
+use mailgate_domain::sending::accept::budget::{Budget, Holder, Share};
+use mailgate_domain::sending::accept::draft::{Draft, PrepareError};
+use mailgate_domain::sending::accept::raw_message::{RawMessage, RawMessageError};
 use mailgate_domain::sending::{Blocked, Refusal, Request, Sending};
 use mailgate_settings::Limits;
 use mailgate_smtp::connection::{Backend, Delivered};

@@ -6,8 +6,8 @@ pub(crate) mod fuzzing;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::suppressed;
-use mailgate_domain::sending::draft::PrepareError;
-use mailgate_domain::sending::raw_message::RawMessageError;
+use mailgate_domain::sending::accept::draft::PrepareError;
+use mailgate_domain::sending::accept::raw_message::RawMessageError;
 use mailgate_domain::sending::{Blocked, Outcome, Receipt, Refusal, SendError};
 use mailgate_providers::mail::verdict::Failure;
 use mailgate_smtp::protocol::reply::Reply;

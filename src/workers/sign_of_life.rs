@@ -74,7 +74,7 @@ async fn leave(
         None => replace(&mut connection, last, sign).await?,
         Some(set) => {
             drop(connection);
-            set.settle(pool, (last, sign)).await?
+            set.apply(pool, (last, sign)).await?
         }
     };
     if !is_left {

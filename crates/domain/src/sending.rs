@@ -1,40 +1,12 @@
 //! Floor 2: the path of a message, the same for HTTP and SMTP: gate → mailbox → message → token → submit →
 //! verdict → journal.
 
-mod after_attempt;
-mod attempt;
-pub mod budget;
-mod clock_set;
-pub mod draft;
-mod ending;
-mod facts;
-mod foreign_sender;
-mod gate;
-mod hand_over;
-pub mod idempotency;
-mod in_flight;
+pub mod accept;
 pub mod journal;
-mod lease_keeper;
-mod leaving;
-mod minimal;
-mod missing_day;
 mod outcome;
-mod pace;
-mod persist;
-mod pipeline;
-pub mod prepared;
 pub mod queue;
-pub mod quota;
-pub mod raw_message;
-mod recover;
-mod retry;
-mod retry_places;
-mod schedule;
-mod sent_mail;
-mod spooled;
+mod recovery;
 mod submit;
-mod take_up;
-mod verify;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -54,17 +26,17 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;
 
-use budget::Budget;
-pub use clock_set::ClockSet;
-pub use gate::Blocked;
-use in_flight::InFlight;
+use accept::budget::Budget;
+pub use accept::gate::Blocked;
+use accept::quota::Quota;
+pub use accept::{Refusal, Request};
 use journal::Journal;
-pub use lease_keeper::{LeaseKeeper, begin};
+use journal::in_flight::InFlight;
+use outcome::sent_mail::SentMail;
 pub use outcome::{Answer, Outcome, Receipt};
-use quota::Quota;
-use retry_places::RetryPlaces;
-use sent_mail::SentMail;
-pub use submit::{Refusal, Request};
+pub use queue::clock_set::ClockSet;
+use queue::places::RetryPlaces;
+pub use recovery::lease::{LeaseKeeper, begin};
 
 /// Messages that are withdrawn at the same time.
 const WITHDRAWALS: usize = 4;
@@ -105,7 +77,7 @@ pub struct Sending {
     tracker: TaskTracker,
     /// Limits concurrent attempts of stored messages.
     retries: RetryPlaces,
-    /// See [`recover::LOOKS`].
+    /// See [`recovery::LOOKS`].
     looks: Arc<Semaphore>,
     /// Copies for the sent mail that are being filed.
     sent_mail: SentMail,
@@ -163,7 +135,7 @@ impl Sending {
             settings,
             tracker: shutdown.tracker.clone(),
             retries: RetryPlaces::default(),
-            looks: Arc::new(Semaphore::new(recover::LOOKS)),
+            looks: Arc::new(Semaphore::new(recovery::LOOKS)),
             sent_mail: SentMail::default(),
             withdrawals: Arc::new(Semaphore::new(WITHDRAWALS)),
             budget,

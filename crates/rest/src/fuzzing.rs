@@ -20,7 +20,7 @@ use crate::logs::query::LogQuery;
 use crate::webhooks::deliveries::Page;
 use crate::webhooks::fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use mailgate_domain::reports::Start;
-use mailgate_domain::sending::idempotency::read_key;
+use mailgate_domain::sending::accept::idempotency::read_key;
 use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::seal::SealKeys;

@@ -224,12 +224,12 @@ pub async fn is_pending(
 }
 
 /// Fixes the quantity that every attempt of this job requests: the first attempt's.
-pub async fn settle_quantity(
+pub async fn fix_quantity(
     connection: &mut PgConnection,
     job: &Job,
     quantity: i64,
 ) -> Result<i64, sqlx::Error> {
-    let settled = sqlx::query_scalar!(
+    let fixed = sqlx::query_scalar!(
         "UPDATE billing_jobs SET quantity = coalesce(quantity, $2) WHERE id = $1
          RETURNING quantity",
         job.id,
@@ -237,7 +237,7 @@ pub async fn settle_quantity(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(settled.flatten().unwrap_or(quantity))
+    Ok(fixed.flatten().unwrap_or(quantity))
 }
 
 /// Removes a finished job. If it has become necessary again meanwhile, it is due immediately instead.

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
-pub use due::{Due, NoticeOutcome, claim, forget, leaves, postpone, settle, waiting};
+pub use due::{Due, NoticeOutcome, claim, forget, leaves, postpone, record_outcome, waiting};
 
 /// Inserts a notice, due immediately; `false` if this event has already produced one.
 pub async fn insert(

@@ -99,7 +99,7 @@ pub async fn claim(
 }
 
 /// Records the final state of an event.
-pub async fn settle(
+pub async fn finish(
     connection: &mut PgConnection,
     id: &str,
     state: EventState,

@@ -3,8 +3,8 @@
 
 pub mod backlog;
 mod claim;
+mod defer;
 mod schedule;
-mod settle;
 pub mod usage;
 pub mod waiting;
 
@@ -21,8 +21,8 @@ use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, Room, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
+pub use defer::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 pub use schedule::{lock_id, schedule};
-pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
 /// A message that the gateway accepts.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::DateTime;
-use mailgate_domain::sending::raw_message::RawMessage;
+use mailgate_domain::sending::accept::raw_message::RawMessage;
 use mailgate_types::email_address::EmailAddress;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;

@@ -70,7 +70,7 @@ impl Billing {
         let stored = async {
             let mut connection = self.pool.acquire().await?;
             if given_up {
-                payprov_events::settle(&mut connection, id, EventState::Failed).await
+                payprov_events::finish(&mut connection, id, EventState::Failed).await
             } else {
                 let again = self.next_attempt_at(event.attempts, &error);
                 payprov_events::postpone(&mut connection, id, again).await
@@ -92,7 +92,7 @@ impl Billing {
         };
         let Some(subscriber) = subscriber else {
             let mut connection = self.pool.acquire().await?;
-            payprov_events::settle(&mut connection, &event.id, EventState::Ignored).await?;
+            payprov_events::finish(&mut connection, &event.id, EventState::Ignored).await?;
             return Ok(EventState::Ignored);
         };
         for _ in 0..LOOKS {
@@ -131,7 +131,7 @@ impl Billing {
         } else {
             EventState::Ignored
         };
-        payprov_events::settle(&mut transaction, &event.id, state).await?;
+        payprov_events::finish(&mut transaction, &event.id, state).await?;
         transaction.commit().await?;
         Ok(Some(state))
     }

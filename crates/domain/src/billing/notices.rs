@@ -38,7 +38,7 @@ const LEASE_MARGIN: TimeDelta = TimeDelta::minutes(2);
 /// The pauses between attempts, in minutes; the last one stays.
 const PAUSES: [i64; 6] = [1, 5, 15, 60, 120, 360];
 
-/// How long a notice is tried: later it would tell of what is long settled.
+/// How long a notice is tried: later it would tell of what is long past.
 const PATIENCE: TimeDelta = TimeDelta::days(3);
 
 /// How long the outbox keeps what was sent or given up. No event comes again after so long.
@@ -120,7 +120,7 @@ impl Notices {
         Ok(due.len())
     }
 
-    /// Forgets what was settled long ago.
+    /// Forgets notices that had their outcome long ago.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let past = Past::by(&self.clock).before(KEPT);
         loop {
@@ -141,14 +141,14 @@ impl Notices {
                     "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
                 );
             }
-            return self.settle(due, NoticeOutcome::Skipped).await;
+            return self.record(due, NoticeOutcome::Skipped).await;
         };
         if due.left_before && is_once(due) {
             tracing::error!(
                 notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                 "the process that was sending a notice has died: the notice may have arrived, and is not sent again"
             );
-            return self.settle(due, NoticeOutcome::Unknown).await;
+            return self.record(due, NoticeOutcome::Unknown).await;
         }
         let composed = match mail(due, relay.from(), &self.pages, self.clock.now()) {
             Ok(composed) => composed,
@@ -172,7 +172,7 @@ impl Notices {
             return Ok(());
         }
         match submission.finish(message).await {
-            Relayed::Sent => self.settle(due, NoticeOutcome::Sent).await,
+            Relayed::Sent => self.record(due, NoticeOutcome::Sent).await,
             Relayed::NotSent(not_sent) => self.not_sent(due, not_sent).await,
             Relayed::Unknown(failure) if !is_once(due) => {
                 self.not_sent(due, NotSent::Temporary(failure)).await
@@ -182,7 +182,7 @@ impl Notices {
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due), %failure,
                     "the connection to the relay broke after a notice was out: it may have arrived, and is not sent again"
                 );
-                self.settle(due, NoticeOutcome::Unknown).await
+                self.record(due, NoticeOutcome::Unknown).await
             }
         }
     }
@@ -209,13 +209,13 @@ impl Notices {
             notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due), attempts = due.attempts, %failure,
             "a notice is given up"
         );
-        self.settle(due, NoticeOutcome::GivenUp).await
+        self.record(due, NoticeOutcome::GivenUp).await
     }
 
-    async fn settle(&self, due: &Due, outcome: NoticeOutcome) -> Result<(), sqlx::Error> {
+    async fn record(&self, due: &Due, outcome: NoticeOutcome) -> Result<(), sqlx::Error> {
         metrics::counter!("mailgate_notices_total", "outcome" => outcome.as_str()).increment(1);
         let mut connection = self.pool.acquire().await?;
-        billing_notices::settle(&mut connection, due, outcome, self.clock.now()).await
+        billing_notices::record_outcome(&mut connection, due, outcome, self.clock.now()).await
     }
 }
 

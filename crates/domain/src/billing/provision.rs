@@ -33,7 +33,7 @@ impl Billing {
             let mut connection = self.pool.acquire().await?;
             let counted = billing::quantity(&mut connection, subscriber).await?;
             // The same in all attempts: the provider ties an idempotency key to one request.
-            billing_jobs::settle_quantity(&mut connection, job, counted).await?
+            billing_jobs::fix_quantity(&mut connection, job, counted).await?
         };
         let beginning = match self.payprov()?.trial_days {
             0 => Beginning::Unpaid,

@@ -3,7 +3,11 @@
 //! lone message waits for one commit and a thousand share it. An entry that the database permanently rejects is
 //! written without its untrusted text.
 
+pub(crate) mod ending;
+pub(crate) mod in_flight;
 mod listened;
+pub(crate) mod minimal;
+pub(crate) mod missing_day;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,9 +19,7 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::ending::Ending;
-use super::minimal;
-use super::missing_day;
+use ending::Ending;
 use listened::Listened;
 use mailgate_storage::error_class::{is_of_missing_day, is_passing, is_refusal};
 use mailgate_storage::idempotency_keys::{self, NewKey};
@@ -171,7 +173,7 @@ impl Journal {
     /// # Errors
     ///
     /// The database's error; nothing is certain then.
-    pub async fn settle(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    pub async fn end_left(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         self.left.end(connection).await
     }
 

@@ -1,5 +1,10 @@
 //! The outcome of a message, as its caller sees it.
 
+pub(crate) mod after_attempt;
+pub(crate) mod facts;
+pub(crate) mod sent_mail;
+pub(crate) mod verify;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 

@@ -2,14 +2,21 @@
 //! Needs nothing but the database, so that the operator's commands work beside running gateways.
 
 mod cancel;
-mod retry;
-mod verify;
+pub(crate) mod clock_set;
+pub(crate) mod due;
+pub(crate) mod persist;
+pub(crate) mod places;
+pub(crate) mod retry_now;
+pub(crate) mod schedule;
+pub(crate) mod spooled;
+pub(crate) mod take_up;
+pub(crate) mod verify_waiting;
 
 use std::time::Duration;
 
 use sqlx::{PgConnection, PgPool};
 
-use super::gate::Blocked;
+use super::accept::gate::Blocked;
 use mailgate_storage::spool::usage::Usage;
 use mailgate_storage::spool::waiting::{self, Groups, Locked};
 use mailgate_storage::{apps, email_logs, pool};

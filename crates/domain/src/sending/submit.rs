@@ -1,279 +1,292 @@
-//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
-//! opening → submission → end; or, for a message that is to leave later, → the queue.
-//!
-//! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
-//! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
-//! subscription and a disconnected mailbox take effect immediately, whichever process made the change.
+//! The path of a message from its opening to its end, or to the queue.
 
-use tracing::Instrument as _;
+pub(crate) mod attempt;
+pub(crate) mod pace;
+pub(crate) mod permit;
 
-use super::budget::Share;
-use super::draft::{Draft, PrepareError};
-use super::gate::{Blocked, admit};
-use super::idempotency::IdempotencyKey;
-use super::outcome::{Answer, Taken};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::accept::idempotency;
+use super::accept::idempotency::IdempotencyKey;
+use super::accept::prepared::Prepared;
+use super::journal::{NotWritten, Opened};
+use super::outcome::after_attempt::AfterAttempt;
+use super::outcome::facts::{Facts, report};
+use super::outcome::{Outcome, Receipt, Taken};
+use super::queue::persist::{Closed, StoreError};
+use super::recovery::hand_over::{HandOverError, LeftOver};
 use super::{SendError, Sending};
-use crate::accounts::{AuthenticateError, Caller, SendingApp};
-use crate::mailboxes::Wanted;
-use mailgate_types::send_at::SendAt;
+use crate::accounts::SendingApp;
+use crate::mailboxes::Chosen;
+use attempt::{Attempted, Outgoing};
+use mailgate_providers::mail::verdict::{Failure, Verdict};
+use mailgate_storage::outage::trouble;
+use mailgate_storage::spool::{Attempt, Deferral, Opening};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::message::Message;
+use pace::{Asker, Pace};
 
-/// How often an app may change during a send before its last known state is used anyway.
-const TURNS: usize = 5;
-
-/// A message received over HTTP or SMTP.
-#[derive(Debug)]
-pub struct Request {
-    /// The app, and the key that authenticated it.
-    pub caller: Caller,
-    /// Whether the request, read for the app's earlier state, means the same for its current state.
-    pub still_means: fn(&SendingApp, &SendingApp) -> bool,
-    /// Which of the app's mailboxes to send from. What the key allows is added here.
-    pub wanted: Wanted,
-    /// The message.
-    pub draft: Draft,
-    /// The caller's idempotency key.
-    pub key: Option<IdempotencyKey>,
-    /// When it is to leave; `None`: now.
-    pub send_at: Option<SendAt>,
-    /// Its share of the budget.
-    pub share: Share,
-}
-
-/// Why a message is not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// The key is no longer valid.
-    #[error("the key opens nothing")]
-    Key,
-    /// The app is no longer the one that the message was read for: this is its current state.
-    #[error("the app has changed")]
-    Changed(Box<SendingApp>),
-    /// The subscription blocks sending.
-    #[error(transparent)]
-    Blocked(#[from] Blocked),
-    /// The time that it is to leave at has passed.
-    #[error("the message was to leave before now")]
-    SendAtPast,
-    /// No connected mailbox matches.
-    #[error("no connected mailbox matches")]
-    NoMailbox,
-    /// None of the mailboxes that the key is restricted to matches. Whether another one does isn't said: who has the
-    /// key is not to find out which others there are.
-    #[error("the key may not send from any mailbox that matches")]
-    MailboxNotAllowed,
-    /// This header names a sender as whom the mailbox may not send.
-    #[error("{0} names another sender")]
-    OtherSender(&'static str),
-    /// These recipients have bounced, and the app refuses messages to such.
-    #[error("recipients have bounced")]
-    Suppressed(Vec<String>),
-    /// No message can be made from the draft.
-    #[error(transparent)]
-    Unpreparable(#[from] PrepareError),
-    /// The database query failed.
-    #[error("the database can't be asked: {0}")]
-    Database(#[from] sqlx::Error),
-    /// Sending failed.
-    #[error(transparent)]
-    Send(#[from] SendError),
-}
-
-impl From<AuthenticateError> for Refusal {
-    fn from(error: AuthenticateError) -> Self {
-        match error {
-            AuthenticateError::Wrong => Self::Key,
-            AuthenticateError::Database(error) => Self::Database(error),
-        }
-    }
+/// A message at its first attempt.
+struct First<'a> {
+    subscriber: SubscriberId,
+    facts: Facts,
+    receipt: Receipt,
+    message: &'a Message,
+    key: Option<&'a IdempotencyKey>,
+    opening: Arc<Opening>,
 }
 
 impl Sending {
-    /// Sends a message from one of the caller's mailboxes. The send continues if the caller disconnects. If the key
-    /// stands for another message, nothing is sent and that message's outcome is the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal`]; nothing is sent then, unless it says otherwise.
-    pub async fn submit(&self, request: Request) -> Result<Answer, Refusal> {
-        let sending = self.clone();
-        self.tracker
-            // Boxed: the tracker and the runtime would each move the whole future.
-            .spawn(Box::pin(
-                async move { sending.submit_here(request).await }.in_current_span(),
-            ))
-            .await
-            .unwrap_or(Err(SendError::Unknown.into()))
-    }
-
-    async fn submit_here(&self, request: Request) -> Result<Answer, Refusal> {
-        let Request {
-            mut caller,
-            still_means,
-            mut wanted,
-            mut draft,
-            key,
-            send_at,
-            share: _share,
-        } = request;
-        let key = key.map(|key| key.of(&caller));
-        if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
-            self.prove(&mut caller, still_means).await?;
-            wanted.only = caller.mailboxes();
-            // A request that is repeated gets its answer, though its time has come since.
-            let answer = match &key {
-                Some(key) => self.answer_of_twin(&wanted, key).await?,
-                None => None,
-            };
-            return answer.ok_or(Refusal::SendAtPast);
-        }
-        let is_name_certain = key.as_ref().is_none_or(|key| self.is_name_certain(key));
-        for turn in 0..TURNS {
-            let may_rely = turn == 0
-                && is_name_certain
-                && draft.is_cheap()
-                && admit(caller.subscription(), self.clock.now()).is_ok();
-            wanted.only = caller.mailboxes();
-            let remembered = if may_rely {
-                self.mailboxes.remembered(&wanted, caller.version())
-            } else {
-                None
-            };
-            let chosen = if let Some(chosen) = remembered {
-                chosen
-            } else {
-                let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
-                if let Some(answer) = before.await? {
-                    return Ok(answer);
-                }
-                admit(caller.subscription(), self.clock.now())?;
-                let chosen = self.mailboxes.choose(&wanted).await?;
-                chosen.ok_or_else(|| none_matches(&wanted))?
-            };
-            let mut chosen = chosen;
-            if turn + 1 == TURNS {
-                // The app keeps changing: use what was just read.
-                chosen.version = None;
-            } else if chosen.version != caller.version() {
-                caller.doubt();
-                continue;
-            }
-            let named = draft.named_senders();
-            if let Some(foreign) = self.foreign_sender(&chosen.mailbox, named).await? {
-                let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
-                return before.await?.ok_or(Refusal::OtherSender(foreign.header));
-            }
-            let at = send_at.map_or_else(|| self.clock.now(), SendAt::time);
-            let prepared = draft.prepare(&chosen.address, at).await?;
-            if caller.app().suppress_bounced {
-                let recipients = &prepared.recipients.addresses;
-                let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
-                if !suppressed.is_empty() {
-                    // A message that was taken before has its answer, whatever its recipients did since; and nothing
-                    // is refused for what the app has chosen before.
-                    let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
-                    if let Some(answer) = before.await? {
-                        return Ok(answer);
-                    }
-                    if caller.app().suppress_bounced {
-                        return Err(Refusal::Suppressed(suppressed));
-                    }
-                }
-            }
-            let key_hash = send_at.map(|_| caller.send_key_hash());
-            let taken = self.take(caller.app(), &chosen, prepared, key.as_ref(), key_hash);
-            match taken.await? {
-                Taken::Here(outcome) => {
-                    return Ok(Answer {
-                        outcome,
-                        replayed: false,
-                    });
-                }
-                Taken::Stale => caller.doubt(),
-                Taken::Twin => {
-                    self.prove(&mut caller, still_means).await?;
-                    wanted.only = caller.mailboxes();
-                    let key = key.as_ref().ok_or(SendError::NotTaken)?;
-                    if let Some(answer) = self.answer_of_twin(&wanted, key).await? {
-                        return Ok(answer);
-                    }
-                }
-            }
-        }
-        Err(SendError::NotTaken.into())
-    }
-
-    /// The answer of the message that the key of a caller stands for, who is proven first: the key may have been changed
-    /// since.
-    async fn before(
+    /// Opens a message and submits it for the first time; nothing is sent if it can't be opened. With the hash of the
+    /// send key that it was taken under, it is stored until its own time instead.
+    pub(super) async fn take(
         &self,
-        caller: &mut Caller,
-        still_means: fn(&SendingApp, &SendingApp) -> bool,
-        wanted: &mut Wanted,
+        app: &SendingApp,
+        chosen: &Chosen,
+        prepared: Prepared,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Option<Answer>, Refusal> {
-        self.prove(caller, still_means).await?;
-        wanted.only = caller.mailboxes();
-        match key {
-            Some(key) => self.replay(wanted, key).await,
-            None => Ok(None),
+        send_key_hash: Option<&[u8]>,
+    ) -> Result<Taken, SendError> {
+        let (app, subscriber) = (app.id, app.subscriber);
+        let mailbox = &chosen.mailbox;
+        let Prepared {
+            id,
+            at,
+            message,
+            recipients,
+            message_id,
+            summary,
+        } = prepared;
+        let facts = Facts {
+            id,
+            app,
+            credential: mailbox.id,
+            plugin: mailbox.plugin,
+            from_address: summary.from_address.clone(),
+            to_address: summary.to_address.clone(),
+            subject: summary.subject.clone(),
+            message_id: message_id.clone(),
+            metadata: summary.metadata.clone(),
+        };
+        let opening = Opening {
+            id,
+            app,
+            credential: mailbox.id,
+            from_address: summary.from_address,
+            to_address: summary.to_address,
+            cc_addresses: summary.cc_addresses,
+            bcc_addresses: summary.bcc_addresses,
+            subject: summary.subject,
+            plugin: mailbox.plugin,
+            message_id: message_id.clone(),
+            size_bytes: i64::try_from(message.size()).unwrap_or(i64::MAX),
+            has_attachments: summary.has_attachments,
+            metadata: summary.metadata,
+            door: summary.door,
+            recipients: recipients.addresses.clone(),
+            smtputf8: recipients.smtputf8,
+            opened_at: at,
+            key: key.map(|key| key.key.clone()),
+            version: chosen.version,
+        };
+        let _hold = self.held.hold(id);
+        if let Some(hash) = send_key_hash {
+            return self.schedule(&opening, &message, key, hash).await;
         }
+        let opening = Arc::new(opening);
+        let new_key = key.map(|key| key.of_message(app, id));
+        match self.journal.open(Arc::clone(&opening), new_key).await {
+            Ok(Opened::Here) => {}
+            Ok(Opened::Twin) => return Ok(Taken::Twin),
+            Ok(Opened::Stale) => return Ok(Taken::Stale),
+            Err(NotWritten::Trouble { .. }) => {
+                // Whether or not it was opened: without its bytes nobody can send it.
+                self.withdraw(id, app, key);
+                return Err(SendError::NotTaken);
+            }
+            Err(NotWritten::Ended) => return Err(SendError::NotTaken),
+        }
+        let first = First {
+            subscriber,
+            receipt: Receipt {
+                id,
+                from: facts.from_address.clone(),
+                plugin: mailbox.plugin,
+                message_id: message_id.clone(),
+            },
+            facts,
+            message: &message,
+            key,
+            opening,
+        };
+        let outcome = match self.pace(mailbox, Asker::Submission).await {
+            Pace::Go => {
+                let submission = Outgoing {
+                    id,
+                    mailbox,
+                    recipients: &recipients,
+                    message: &message,
+                    message_id: message_id.as_deref(),
+                    leave: &self.lease,
+                };
+                self.try_first(first, submission).await
+            }
+            Pace::Later { at, why } => {
+                let failure = Failure::own(why);
+                self.queue(first, failure, at, false, None).await
+            }
+        };
+        outcome.map(Taken::Here)
     }
 
-    /// The answer of the message that a key stands for, or was about to; `None` if the key is free after all.
-    async fn answer_of_twin(
+    async fn try_first(
         &self,
-        wanted: &Wanted,
-        key: &IdempotencyKey,
-    ) -> Result<Option<Answer>, Refusal> {
-        if let Some(answer) = self.replay(wanted, key).await? {
-            return Ok(Some(answer));
-        }
-        if self.is_free(wanted.app, key).await? {
-            return Ok(None);
-        }
-        self.replay(wanted, key).await
-    }
-
-    /// The answer of the message that a key stands for, `None` if the key is free. Whoever may not send from that
-    /// message's mailbox doesn't get it.
-    async fn replay(
-        &self,
-        wanted: &Wanted,
-        key: &IdempotencyKey,
-    ) -> Result<Option<Answer>, Refusal> {
-        let answer = self.answer_to(wanted.app, key).await?;
-        if let (Some(answer), Some(only)) = (&answer, &wanted.only) {
-            let mailbox = self.mailbox_of(answer.outcome.receipt().id).await?;
-            if mailbox.is_none_or(|mailbox| !only.contains(&mailbox)) {
-                return Err(Refusal::MailboxNotAllowed);
+        first: First<'_>,
+        submission: Outgoing<'_>,
+    ) -> Result<Outcome, SendError> {
+        let (started, at) = (std::time::Instant::now(), self.clock.now());
+        let attempted = self.attempt(submission).await;
+        let took = started.elapsed();
+        let attempt = Attempt {
+            number: 1,
+            at,
+            milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+        };
+        let may_have_arrived = matches!(attempted, Attempted::Known(Verdict::Unknown(_)));
+        let next = self.after_attempt(attempted, 1, at);
+        report(&next, &first.facts, took);
+        match next {
+            AfterAttempt::Sent { message_id } => {
+                let outcome = Outcome::Sent {
+                    receipt: Receipt {
+                        message_id: message_id.clone().or(first.receipt.message_id.clone()),
+                        ..first.receipt.clone()
+                    },
+                };
+                let mut ending = first.facts.sent(message_id, Some(attempt));
+                ending.answer = first.answer(&outcome);
+                // The provider's reply stands, whichever process owns the message by now.
+                self.close(ending).await;
+                self.file_sent(
+                    Some(first.subscriber),
+                    submission.mailbox,
+                    submission.id,
+                    submission.message,
+                );
+                Ok(outcome)
+            }
+            AfterAttempt::Failed(failure) => {
+                let mut ending = first.facts.failed(failure.to_string(), Some(attempt));
+                let outcome = Outcome::Rejected {
+                    receipt: first.receipt.clone(),
+                    failure,
+                    may_have_arrived,
+                };
+                ending.answer = first.answer(&outcome);
+                match self.close(ending).await {
+                    // The process that took it over may find that it has arrived.
+                    Closed::Ended if may_have_arrived => Err(SendError::Unknown),
+                    _ => Ok(outcome),
+                }
+            }
+            AfterAttempt::Again {
+                failure,
+                next_attempt_at,
+                outcome_unknown,
+            } => {
+                self.queue(
+                    first,
+                    failure,
+                    next_attempt_at,
+                    outcome_unknown,
+                    Some(attempt),
+                )
+                .await
             }
         }
-        Ok(answer)
     }
 
-    /// Queries the app again if it came from memory.
-    async fn prove(
+    /// Stores a message for a later attempt.
+    async fn queue(
         &self,
-        caller: &mut Caller,
-        still_means: fn(&SendingApp, &SendingApp) -> bool,
-    ) -> Result<(), Refusal> {
-        if caller.is_proven() {
-            return Ok(());
+        first: First<'_>,
+        failure: Failure,
+        next_attempt_at: DateTime<Utc>,
+        outcome_unknown: bool,
+        attempt: Option<Attempt>,
+    ) -> Result<Outcome, SendError> {
+        let id = first.facts.id;
+        let deferral = Deferral {
+            id,
+            attempts: attempt.map_or(0, |attempt| attempt.number),
+            error_message: failure.to_string(),
+            next_attempt_at,
+            left_by: outcome_unknown.then(|| self.clock.now()),
+            awaits_subscription: false,
+            awaits_pace: attempt.is_none(),
+            attempt,
+            due_at: None,
+        };
+        let outcome = Outcome::Queued {
+            receipt: first.receipt.clone(),
+            failure,
+            retry_count: deferral.attempts,
+            next_retry_at: next_attempt_at,
+        };
+        let answer = first.answer(&outcome);
+        let stored = self
+            .defer_first(&first.facts, &deferral, Some(first.message), answer.clone())
+            .await;
+        let error = match stored {
+            Ok(()) => return Ok(outcome),
+            Err(StoreError::Ended) if outcome_unknown => return Err(SendError::Unknown),
+            Err(StoreError::Ended) => {
+                let left = LeftOver {
+                    facts: &first.facts,
+                    opening: &first.opening,
+                    key: first.key.map(|key| key.of_message(first.facts.app, id)),
+                    message: first.message,
+                };
+                return match self.hand_over(&left, &deferral, answer).await {
+                    Ok(()) => Ok(outcome),
+                    Err(error @ HandOverError::Unknown(_)) => {
+                        tracing::error!(log_id = %id, %error, "a message that was not sent may have been handed over");
+                        Err(SendError::Unknown)
+                    }
+                    Err(error) => {
+                        tracing::error!(log_id = %id, %error, "a message that was not sent can't be handed over: its sender will retry");
+                        Err(SendError::NotTaken)
+                    }
+                };
+            }
+            // It may have arrived, so it stays in hand until its outcome is known.
+            Err(error) if outcome_unknown => {
+                tracing::error!(log_id = %id, %error, "a message that may have arrived could not be stored: it is looked up later");
+                return Err(SendError::Unknown);
+            }
+            Err(error) => error,
+        };
+        let app = first.facts.app;
+        if let StoreError::Unanswered(error) = error {
+            trouble!(error, error, log_id = %id, "a message that failed may have been stored: it is withdrawn");
+            return Err(self.surely_withdraw(id, app, first.key).await);
         }
-        let before = caller.app().clone();
-        self.accounts.prove(caller).await?;
-        if still_means(&before, caller.app()) {
-            Ok(())
-        } else {
-            Err(Refusal::Changed(Box::new(caller.app().clone())))
+        self.withdraw(id, app, first.key);
+        if let StoreError::QuotaFull = error {
+            metrics::counter!("mailgate_waiting_refused_total").increment(1);
+            return Err(SendError::QuotaFull);
         }
+        trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender will retry");
+        Err(SendError::NotTaken)
     }
 }
 
-/// What a request is refused with that no mailbox matches.
-fn none_matches(wanted: &Wanted) -> Refusal {
-    match wanted.only {
-        None => Refusal::NoMailbox,
-        Some(_) => Refusal::MailboxNotAllowed,
+impl First<'_> {
+    /// The answer to store under the caller's key.
+    fn answer(&self, outcome: &Outcome) -> Option<(String, serde_json::Value)> {
+        self.key
+            .map(|key| (key.key.clone(), idempotency::stored(outcome)))
     }
 }

@@ -175,7 +175,7 @@ impl Dispatcher {
                             // Keep polling until nothing is left.
                             look |= !claimed.is_empty();
                             for (wanted, left) in left {
-                                look |= self.ready.settle(&wanted, left);
+                                look |= self.ready.finish(&wanted, left);
                             }
                             self.take(claimed, &bodies);
                         }

@@ -135,7 +135,7 @@ impl ReadySet {
 
     /// After a claim: the oldest delivery that is left in its range. Returns whether the endpoint has replayed ones to go on
     /// with.
-    pub(super) fn settle(&mut self, claimed: &Wanted, left: Option<DateTime<Utc>>) -> bool {
+    pub(super) fn finish(&mut self, claimed: &Wanted, left: Option<DateTime<Utc>>) -> bool {
         let Some(queues) = self.by_endpoint.get_mut(&claimed.endpoint) else {
             return false;
         };
@@ -191,10 +191,10 @@ mod tests {
         assert!(set.add(ready(1, true, AHEAD + 5)) && set.add(ready(1, false, 7)));
         let first = wanted(&mut set, 1);
         assert_eq!((first.from, first.before), (at(7), Some(at(AHEAD))));
-        assert!(set.settle(&first, None), "there is more");
+        assert!(set.finish(&first, None), "there is more");
         let behind = wanted(&mut set, 1);
         assert_eq!((behind.from, behind.before), (at(AHEAD + 5), None));
-        assert!(!set.settle(&behind, None));
+        assert!(!set.finish(&behind, None));
         assert!(set.wanted(endpoint(1), 4, at(AHEAD)).is_none());
     }
 
@@ -205,7 +205,7 @@ mod tests {
         for found in [3, 70] {
             let claimed = wanted(&mut set, 1);
             set.add(ready(1, false, found));
-            set.settle(&claimed, None);
+            set.finish(&claimed, None);
             assert_eq!(wanted(&mut set, 1).from, at(found));
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         assert!(!set.add(ready(MOST as u128, false, 1)));
         assert!(set.add(ready(0, true, AHEAD)), "a known one");
         let claimed = wanted(&mut set, 9);
-        set.settle(&claimed, None);
+        set.finish(&claimed, None);
         assert_eq!(set.room(), 1);
         assert!(set.add(ready(MOST as u128, false, 1)));
     }
@@ -296,7 +296,7 @@ mod tests {
                             if kind != 4 { rows.remove(&(number, *seconds)); }
                         }
                         let left = taken.iter().copied().find(|seconds| rows.contains(&(number, *seconds)));
-                        set.settle(&wanted, left.map(at));
+                        set.finish(&wanted, left.map(at));
                     },
                 }
             }
@@ -306,7 +306,7 @@ mod tests {
                     if let Some(seconds) = taken.first() {
                         rows.remove(&(number, *seconds));
                     }
-                    set.settle(&wanted, taken.get(1).copied().map(at));
+                    set.finish(&wanted, taken.get(1).copied().map(at));
                 }
             }
             prop_assert!(rows.is_empty(), "{rows:?}");

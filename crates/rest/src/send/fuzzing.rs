@@ -15,7 +15,7 @@ use super::request::SendRequest;
 use super::validate::{ValidRequest, validate};
 use crate::http::request::parse;
 use mailgate_domain::accounts::SendingApp;
-use mailgate_domain::sending::prepared::Prepared;
+use mailgate_domain::sending::accept::prepared::Prepared;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::ids::{AppId, SubscriberId};

@@ -141,7 +141,7 @@ pub async fn postpone(
 }
 
 /// Records the final outcome.
-pub async fn settle(
+pub async fn record_outcome(
     connection: &mut PgConnection,
     due: &Due,
     outcome: NoticeOutcome,
@@ -161,7 +161,7 @@ pub async fn settle(
     Ok(())
 }
 
-/// Removes up to `limit` settled notices from before `past`; returns how many.
+/// Removes up to `limit` notices that have an outcome, from before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     past: Past,

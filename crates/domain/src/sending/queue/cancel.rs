@@ -1,8 +1,8 @@
 //! Cancels a message: it is not sent, or not tried again.
 
-use super::super::facts::Facts;
 use super::{Queue, QueueError, Scope, ended, lock};
 use crate::accounts::audit;
+use crate::sending::outcome::facts::Facts;
 use mailgate_storage::spool;
 use mailgate_storage::spool::waiting::Locked;
 use mailgate_storage::webhook_messages::NewMessage;

@@ -26,7 +26,7 @@ struct Taken {
 
 /// The places of a process.
 #[derive(Debug, Clone)]
-pub(super) struct RetryPlaces {
+pub(in crate::sending) struct RetryPlaces {
     places: Arc<Semaphore>,
     taken: Arc<Mutex<Taken>>,
     freed: Arc<Notify>,
@@ -34,14 +34,14 @@ pub(super) struct RetryPlaces {
 
 /// A place that nobody has yet.
 #[derive(Debug)]
-pub(super) struct FreePlace {
+pub(in crate::sending) struct FreePlace {
     places: RetryPlaces,
     permit: OwnedSemaphorePermit,
 }
 
 /// A place of a mailbox, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(in crate::sending) struct Place {
     places: RetryPlaces,
     mailbox: CredentialId,
     subscriber: Option<SubscriberId>,
@@ -64,7 +64,7 @@ impl RetryPlaces {
     }
 
     /// All that are free.
-    pub(super) fn free(&self) -> Vec<FreePlace> {
+    pub(in crate::sending) fn free(&self) -> Vec<FreePlace> {
         std::iter::from_fn(|| Arc::clone(&self.places).try_acquire_owned().ok())
             .map(|permit| FreePlace {
                 places: self.clone(),
@@ -74,7 +74,7 @@ impl RetryPlaces {
     }
 
     /// What may be taken of so many free places: a subscriber has as many as it leaves to the others.
-    pub(super) fn room(&self, free: usize) -> Room {
+    pub(in crate::sending) fn room(&self, free: usize) -> Room {
         let taken = self.taken();
         let free = u32::try_from(free).unwrap_or(u32::MAX);
         let most = |own: u32| (free.saturating_add(own) / 2).max(1);
@@ -90,14 +90,18 @@ impl RetryPlaces {
     }
 
     /// Returns when a place has been freed since the last call.
-    pub(super) async fn freed(&self) {
+    pub(in crate::sending) async fn freed(&self) {
         self.freed.notified().await;
     }
 }
 
 impl FreePlace {
     /// Gives it to a mailbox of this subscriber's.
-    pub(super) fn of(self, mailbox: CredentialId, subscriber: Option<SubscriberId>) -> Place {
+    pub(in crate::sending) fn of(
+        self,
+        mailbox: CredentialId,
+        subscriber: Option<SubscriberId>,
+    ) -> Place {
         let mut taken = self.places.taken();
         *taken.by_mailbox.entry(mailbox).or_default() += 1;
         if let Some(subscriber) = subscriber {

@@ -16,19 +16,19 @@ use mailgate_types::lease::Lease;
 
 /// For a stored message: any process may send it whose row says that it has not been transmitted yet.
 #[derive(Debug)]
-pub(super) struct StoredLeaves {
-    pub(super) pool: PgPool,
-    pub(super) lease: Lease,
-    pub(super) clock: SharedClock,
-    pub(super) id: LogId,
-    pub(super) due_at: Option<DateTime<Utc>>,
+pub(in crate::sending) struct StoredLeaves {
+    pub(in crate::sending) pool: PgPool,
+    pub(in crate::sending) lease: Lease,
+    pub(in crate::sending) clock: SharedClock,
+    pub(in crate::sending) id: LogId,
+    pub(in crate::sending) due_at: Option<DateTime<Utc>>,
     /// Whether the message was withheld for a reason of the gateway's own.
-    pub(super) withheld: AtomicBool,
+    pub(in crate::sending) withheld: AtomicBool,
 }
 
 impl StoredLeaves {
     /// Whether the message was withheld: that is no attempt, and uses up none of its retries.
-    pub(super) fn was_withheld(&self) -> bool {
+    pub(in crate::sending) fn was_withheld(&self) -> bool {
         self.withheld.load(Ordering::Relaxed)
     }
 

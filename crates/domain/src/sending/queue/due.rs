@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Sending;
-use super::after_attempt::Settled;
-use super::attempt::{Attempted, Outgoing};
-use super::facts::{Facts, report};
-use super::leaving::StoredLeaves;
 use super::take_up::{NO_ROOM, TakenUp, Tried};
-use super::verify::LOOK_AGAIN;
+use crate::sending::Sending;
+use crate::sending::outcome::after_attempt::AfterAttempt;
+use crate::sending::outcome::facts::{Facts, report};
+use crate::sending::outcome::verify::LOOK_AGAIN;
+use crate::sending::submit::attempt::{Attempted, Outgoing};
+use crate::sending::submit::permit::StoredLeaves;
 use mailgate_providers::mail::transport::{NOT_CONFIRMED, Recipients};
 use mailgate_providers::mail::verdict::Verdict;
 use mailgate_storage::outage::trouble;
@@ -195,19 +195,19 @@ impl Sending {
     }
 
     async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
-        let settled = self.settle(attempted, attempt.number, claimed.opened_at);
+        let next = self.after_attempt(attempted, attempt.number, claimed.opened_at);
         let facts = Facts::of(claimed);
         let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
-        report(&settled, &facts, took);
-        match settled {
-            Settled::Sent { message_id } => {
+        report(&next, &facts, took);
+        match next {
+            AfterAttempt::Sent { message_id } => {
                 self.close(facts.sent(message_id, Some(attempt))).await;
             }
-            Settled::Failed(failure) => {
+            AfterAttempt::Failed(failure) => {
                 self.close(facts.failed(failure.to_string(), Some(attempt)))
                     .await;
             }
-            Settled::Again {
+            AfterAttempt::Again {
                 failure,
                 next_attempt_at,
                 outcome_unknown,

@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::ending::Ending;
-use super::facts::Facts;
-use super::idempotency::IdempotencyKey;
-use super::journal::NotWritten;
-use super::minimal;
-use super::missing_day;
-use super::recover::cut_off_errors;
-use super::{SendError, Sending};
+use crate::sending::accept::idempotency::IdempotencyKey;
+use crate::sending::journal::NotWritten;
+use crate::sending::journal::ending::Ending;
+use crate::sending::journal::minimal;
+use crate::sending::journal::missing_day;
+use crate::sending::outcome::facts::Facts;
+use crate::sending::recovery::cut_off_errors;
+use crate::sending::{SendError, Sending};
 use mailgate_storage::email_logs;
 use mailgate_storage::error_class::{is_of_missing_day, is_refusal};
 use mailgate_storage::gateways;
@@ -39,11 +39,11 @@ const NOT_TAKEN: &str =
     "Nothing was sent: the gateway lost its database, and told the sender to try again";
 
 /// Attempts to write an outcome while the caller waits.
-pub(super) const WRITE_ATTEMPTS: u32 = 5;
+pub(in crate::sending) const WRITE_ATTEMPTS: u32 = 5;
 
 /// Why a message is not stored.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StoreError {
+pub(in crate::sending) enum StoreError {
     /// Its subscriber's quota is used up.
     #[error("as much of the subscriber's mail as may wait does so already")]
     QuotaFull,
@@ -60,7 +60,7 @@ pub(super) enum StoreError {
 
 impl StoreError {
     /// What a failed commit means.
-    pub(super) fn of_commit(error: sqlx::Error) -> Self {
+    pub(in crate::sending) fn of_commit(error: sqlx::Error) -> Self {
         // A backend that is ended while it waits for a standby says so, and has committed; one that panics may have.
         let severity = (error.as_database_error())
             .and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
@@ -102,7 +102,7 @@ impl Outage for StoreError {
 
 /// The outcome of writing the end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(in crate::sending) enum Closed {
     /// It is written, or will be.
     Here,
     /// It is not written: another process has ended this one, and finishes the message.
@@ -112,7 +112,7 @@ pub(super) enum Closed {
 impl Sending {
     /// Writes the end of a message. The provider's answer stands whatever the database says, so a failure isn't
     /// reported to the caller, who would only send again; the write is retried until it succeeds or the process ends.
-    pub(super) async fn close(&self, ending: Ending) -> Closed {
+    pub(in crate::sending) async fn close(&self, ending: Ending) -> Closed {
         let ending = Arc::new(ending);
         let error = match self.try_close(&ending, WRITE_ATTEMPTS).await {
             Ok(closed) => return closed,
@@ -176,7 +176,7 @@ impl Sending {
     /// failed: in one transaction. Database errors are retried. If a commit whose answer was lost has succeeded,
     /// nothing is written a second time, since another process may own the message by then. A message after its first
     /// attempt must fit its app's quota, unless the provider may already have it.
-    pub(super) async fn defer_first(
+    pub(in crate::sending) async fn defer_first(
         &self,
         facts: &Facts,
         deferral: &Deferral,
@@ -214,7 +214,7 @@ impl Sending {
 
     /// As [`Sending::defer_first`], for a message without a waiting caller. The write is retried until it succeeds or
     /// the process ends, since losing it would make the outcome unknown.
-    pub(super) async fn defer_again(&self, facts: &Facts, deferral: &Deferral) {
+    pub(in crate::sending) async fn defer_again(&self, facts: &Facts, deferral: &Deferral) {
         for attempt in 1..u32::MAX {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,
@@ -283,7 +283,7 @@ impl Sending {
     }
 
     /// Stores a message within the caller's transaction, on behalf of the process that owns it.
-    pub(super) async fn store_in(
+    pub(in crate::sending) async fn store_in(
         &self,
         transaction: &mut PgConnection,
         gateway: GatewayId,
@@ -333,7 +333,7 @@ impl Sending {
     /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
     /// its sender has repeated the request under its key and was answered that it is queued. If another process has taken
     /// it over and recorded that it may have arrived, this one knows better, and says so.
-    pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
+    pub(in crate::sending) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
         drop(self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new()));
     }
 
@@ -392,7 +392,7 @@ impl Sending {
     /// As [`Sending::withdraw`], and waits for it a little: what the sender is to be told of a message whose commit may
     /// have succeeded. Once it has been told that nobody knows, the message is sent if it was stored, unless its withdrawal
     /// is being committed: it may not be repeated.
-    pub(super) async fn surely_withdraw(
+    pub(in crate::sending) async fn surely_withdraw(
         &self,
         id: LogId,
         app: AppId,
@@ -415,7 +415,7 @@ impl Sending {
         told: Told,
     ) -> Result<Withdrawal, sqlx::Error> {
         let mut transaction = transaction::begin(&self.pool).await?;
-        self.journal.settle(&mut transaction).await?;
+        self.journal.end_left(&mut transaction).await?;
         spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
             // In this order: what is gone from the spool meanwhile is in the log.
@@ -454,7 +454,7 @@ impl Sending {
 }
 
 /// A tenth of a second, doubled with each attempt, up to half a minute.
-pub(super) fn pause_before(attempt: u32) -> Duration {
+pub(in crate::sending) fn pause_before(attempt: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     (Duration::from_millis(100) * doubled.min(300)).min(Duration::from_secs(30))
 }

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Sending;
-use super::attempt::Attempted;
+use crate::sending::Sending;
+use crate::sending::submit::attempt::Attempted;
 use mailgate_providers::mail::verdict::{Failure, Verdict};
 use mailgate_settings::Unverifiable;
 use mailgate_types::past::Past;
 
 /// The error text of a message whose outcome stays unknown.
-pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives \
+pub(in crate::sending) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives \
     no answer; it may have arrived, and was not sent again";
 
 /// The state of a message after an attempt.
 #[derive(Debug)]
-pub(super) enum Settled {
+pub(in crate::sending) enum AfterAttempt {
     Sent {
         /// The Message-ID that the provider assigned.
         message_id: Option<String>,
@@ -32,21 +32,23 @@ pub(super) enum Settled {
 
 impl Sending {
     /// Evaluates attempt number `attempts` of a message that was accepted at `opened_at`.
-    pub(super) fn settle(
+    pub(in crate::sending) fn after_attempt(
         &self,
         attempted: Attempted,
         attempts: i32,
         opened_at: DateTime<Utc>,
-    ) -> Settled {
+    ) -> AfterAttempt {
         let (failure, retry_after, outcome_unknown) = match attempted {
-            Attempted::Known(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
+            Attempted::Known(Verdict::Sent { message_id }) => {
+                return AfterAttempt::Sent { message_id };
+            }
             Attempted::Known(
                 Verdict::Permanent(failure)
                 | Verdict::SenderRefused(failure)
                 | Verdict::TokenRefused(failure),
-            ) => return Settled::Failed(failure),
+            ) => return AfterAttempt::Failed(failure),
             Attempted::Known(Verdict::Unknown(failure)) => match self.settings.unverifiable {
-                Unverifiable::Fail => return Settled::Failed(unverifiable(&failure)),
+                Unverifiable::Fail => return AfterAttempt::Failed(unverifiable(&failure)),
                 Unverifiable::Retry => (failure, None, false),
             },
             Attempted::Known(Verdict::Temporary {
@@ -60,11 +62,11 @@ impl Sending {
             .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?))
             .filter(|_| !self.is_too_old(opened_at));
         match scheduled {
-            None if outcome_unknown => Settled::Failed(unverifiable(&failure)),
-            None => Settled::Failed(failure),
+            None if outcome_unknown => AfterAttempt::Failed(unverifiable(&failure)),
+            None => AfterAttempt::Failed(failure),
             Some(wait) => {
                 let wait = jittered(*wait).max(retry_after.unwrap_or_default());
-                Settled::Again {
+                AfterAttempt::Again {
                     failure,
                     next_attempt_at: self.clock.now()
                         + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1)),
@@ -77,12 +79,12 @@ impl Sending {
 
 impl Sending {
     /// Whether a message accepted at `opened_at` has certainly waited as long as it may.
-    pub(super) fn is_too_old(&self, opened_at: DateTime<Utc>) -> bool {
+    pub(in crate::sending) fn is_too_old(&self, opened_at: DateTime<Utc>) -> bool {
         Past::by(&self.clock).moment() >= self.longest(opened_at)
     }
 
     /// The latest time until which a message accepted at `opened_at` may wait.
-    pub(super) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
+    pub(in crate::sending) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
         let age = TimeDelta::from_std(self.settings.maximum_age).unwrap_or(TimeDelta::MAX);
         opened_at
             .checked_add_signed(age)
@@ -91,7 +93,7 @@ impl Sending {
 }
 
 /// Why a message is given up that may have arrived.
-pub(super) fn unverifiable(failure: &Failure) -> Failure {
+pub(in crate::sending) fn unverifiable(failure: &Failure) -> Failure {
     Failure::own(format!("{UNVERIFIABLE} ({failure})"))
 }
 

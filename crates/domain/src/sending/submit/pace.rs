@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Sending;
 use crate::mailboxes::Mailbox;
+use crate::sending::Sending;
 use mailgate_storage::mailbox_pace::{self, Bounds};
 use mailgate_storage::mailboxes;
 use mailgate_storage::outage::trouble;
@@ -31,7 +31,7 @@ const PARKED: Duration = Duration::from_mins(10);
 
 /// Who asks for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(in crate::sending) enum Asker {
     /// A message whose sender waits for the answer.
     Submission,
     /// A stored message.
@@ -40,7 +40,7 @@ pub(super) enum Asker {
 
 /// Whether a message may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(in crate::sending) enum Pace {
     /// Yes; a short wait is over.
     Go,
     /// Not before this time.
@@ -52,7 +52,7 @@ pub(super) enum Pace {
 
 impl Sending {
     /// Takes a turn of the mailbox, waiting for it if that takes only seconds.
-    pub(super) async fn pace(&self, mailbox: &Mailbox, asker: Asker) -> Pace {
+    pub(in crate::sending) async fn pace(&self, mailbox: &Mailbox, asker: Asker) -> Pace {
         let now = self.clock.now();
         if let Some(until) = mailbox.parked_until.filter(|until| *until > now) {
             return Pace::Later {
@@ -120,7 +120,7 @@ impl Sending {
     }
 
     /// Parks a mailbox whose provider asks for a long wait: nothing is sent from it meanwhile.
-    pub(super) async fn park(&self, mailbox: &Mailbox, wait: Duration) {
+    pub(in crate::sending) async fn park(&self, mailbox: &Mailbox, wait: Duration) {
         if wait < PARKED {
             return;
         }

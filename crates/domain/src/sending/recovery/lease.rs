@@ -51,7 +51,7 @@ pub struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    pub(super) fn new(
+    pub(in crate::sending) fn new(
         pool: PgPool,
         lease: Lease,
         clock: SharedClock,
@@ -80,7 +80,7 @@ impl LeaseKeeper {
         &self.clock
     }
 
-    /// Cancelled when the last [`Sending`](super::Sending) is dropped: no message is in hand from then on.
+    /// Cancelled when the last [`Sending`](crate::sending::Sending) is dropped: no message is in hand from then on.
     #[must_use]
     pub fn nobody_sends(&self) -> &CancellationToken {
         &self.nobody_sends

@@ -77,7 +77,7 @@ impl Draft {
     }
 
     /// Further senders that its headers name, who must be the mailbox's own too.
-    pub(super) fn named_senders(&self) -> &[NamedSender] {
+    pub(in crate::sending) fn named_senders(&self) -> &[NamedSender] {
         match &self.content {
             Source::Fields { .. } => &[],
             Source::Raw(raw) => &raw.named_senders,
@@ -85,7 +85,7 @@ impl Draft {
     }
 
     /// Whether the message is cheap to make a second time.
-    pub(super) fn is_cheap(&self) -> bool {
+    pub(in crate::sending) fn is_cheap(&self) -> bool {
         match &self.content {
             Source::Fields { fields, .. } => {
                 (fields.as_ref()).is_some_and(|fields| fields.least_size() < CHEAP)
@@ -95,7 +95,7 @@ impl Draft {
     }
 
     /// Makes the message that `address` sends at the moment `at`.
-    pub(super) async fn prepare(
+    pub(in crate::sending) async fn prepare(
         &mut self,
         address: &str,
         at: DateTime<Utc>,

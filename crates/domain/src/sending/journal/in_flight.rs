@@ -7,13 +7,13 @@ use mailgate_types::ids::LogId;
 
 /// Message ids, and how often each is held.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InFlight {
+pub(in crate::sending) struct InFlight {
     by_id: Arc<Mutex<HashMap<LogId, u32>>>,
 }
 
 /// Marks a message as being worked on until it is dropped.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(in crate::sending) struct Hold {
     held: InFlight,
     id: LogId,
 }
@@ -24,11 +24,11 @@ impl InFlight {
     }
 
     /// The ids of the messages being worked on.
-    pub(super) fn ids(&self) -> Vec<LogId> {
+    pub(in crate::sending) fn ids(&self) -> Vec<LogId> {
         self.by_id().keys().copied().collect()
     }
 
-    pub(super) fn hold(&self, id: LogId) -> Hold {
+    pub(in crate::sending) fn hold(&self, id: LogId) -> Hold {
         *self.by_id().entry(id).or_default() += 1;
         Hold {
             held: self.clone(),

@@ -3,12 +3,13 @@
 
 use sqlx::PgConnection;
 
-use super::idempotency::{self, IdempotencyKey};
-use super::minimal;
-use super::outcome::{Outcome, Receipt, Taken};
 use super::persist::StoreError;
-use super::quota::Quota;
-use super::{SendError, Sending};
+use crate::sending::accept::idempotency;
+use crate::sending::accept::idempotency::IdempotencyKey;
+use crate::sending::accept::quota::Quota;
+use crate::sending::journal::minimal;
+use crate::sending::outcome::{Outcome, Receipt, Taken};
+use crate::sending::{SendError, Sending};
 use mailgate_storage::error_class::is_refusal;
 use mailgate_storage::outage::trouble;
 use mailgate_storage::spool::{self, Opening};
@@ -34,7 +35,7 @@ enum Stored {
 impl Sending {
     /// Stores a message until its `opened_at`. If that fails, its sender will try again, so a commit that succeeded
     /// without an answer is undone.
-    pub(super) async fn schedule(
+    pub(in crate::sending) async fn schedule(
         &self,
         opening: &Opening,
         message: &Message,

@@ -1,12 +1,12 @@
 //! Whether a message names somebody else than its mailbox as a sender.
 
-use super::Sending;
 use super::raw_message::NamedSender;
 use crate::mailboxes::Mailbox;
+use crate::sending::Sending;
 
 impl Sending {
     /// The first of these that the mailbox may not send as.
-    pub(super) async fn foreign_sender<'a>(
+    pub(in crate::sending) async fn foreign_sender<'a>(
         &self,
         mailbox: &Mailbox,
         named: &'a [NamedSender],

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Sending;
 use crate::mailboxes::{Mailbox, MailboxReadError};
+use crate::sending::Sending;
 use mailgate_providers::mail::reader::ReadError;
 use mailgate_providers::mail::sent_copy::{Found, Sought};
 use mailgate_providers::mail::transport::MailboxAccess;
@@ -20,14 +20,14 @@ const LONGEST: Duration = Duration::from_mins(1);
 
 /// How long a message rests that is looked for again: its mailbox can't be searched at the moment, or it may still
 /// arrive.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(1);
+pub(in crate::sending) const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How much longer than `sending.data_seconds` a provider may take to file a message that it was given.
 const FILED_WITHIN: TimeDelta = TimeDelta::minutes(1);
 
 /// What the mailbox's Sent folder says about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(in crate::sending) enum Presence {
     /// It is in the folder.
     Sent,
     /// It is missing, and would be there if it had been sent and its provider had finished with it.
@@ -44,7 +44,10 @@ pub(super) enum Presence {
 impl Sending {
     /// Until when a message may appear among the sent ones that can have left at `left_by` at the latest; `None` once that
     /// has certainly passed: if it is missing then, it was not sent.
-    pub(super) fn may_still_arrive(&self, left_by: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub(in crate::sending) fn may_still_arrive(
+        &self,
+        left_by: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
         let data = TimeDelta::from_std(self.settings.data).unwrap_or(TimeDelta::MAX);
         let until = left_by
             .checked_add_signed(data)
@@ -54,7 +57,7 @@ impl Sending {
     }
 
     /// Searches the mailbox's Sent folder for a message. An invalid Message-ID proves nothing.
-    pub(super) async fn look_up(
+    pub(in crate::sending) async fn look_up(
         &self,
         mailbox: &Mailbox,
         id: LogId,

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::Sending;
-use super::after_attempt::unverifiable;
-use super::attempt::Attempted;
-use super::budget::{Holder, Share};
-use super::gate::{Blocked, admit};
-use super::pace::{Asker, Pace};
-use super::raw_message::{NamedSender, UnclearSender};
-use super::verify::Presence;
 use crate::accounts::ShowError;
 use crate::mailboxes::Mailbox;
+use crate::sending::Sending;
+use crate::sending::accept::budget::{Holder, Share};
+use crate::sending::accept::gate::{Blocked, admit};
+use crate::sending::accept::raw_message::{NamedSender, UnclearSender};
+use crate::sending::outcome::after_attempt::unverifiable;
+use crate::sending::outcome::verify::Presence;
+use crate::sending::submit::attempt::Attempted;
+use crate::sending::submit::pace::{Asker, Pace};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
 use mailgate_storage::apps;
 use mailgate_storage::spool::Claimed;
 use mailgate_types::message::Message;
 
 /// The error text of a message whose submission was interrupted.
-pub(super) const CUT_OFF: &str =
+pub(in crate::sending) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
 /// The error text of a scheduled message whose send key was renewed.
@@ -30,12 +30,12 @@ const KEY_ENDED: &str = "The send key that the message was scheduled with has be
 const TOO_OLD: &str = "The message has waited for the maximum time";
 
 /// What a message waits for for which there is no room in memory, and how long it waits at its place.
-pub(super) const NO_ROOM: &str =
+pub(in crate::sending) const NO_ROOM: &str =
     "Too many messages are being sent at the moment; this one is tried again shortly";
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The outcome of taking up a stored message.
-pub(super) enum Tried {
+pub(in crate::sending) enum Tried {
     /// It was tried, or can't be.
     Attempted(Attempted),
     /// Nothing was sent: the app may not send at the moment.
@@ -53,14 +53,14 @@ pub(super) enum Tried {
 }
 
 /// A message that is ready to be sent.
-pub(super) struct Ready {
-    pub(super) mailbox: Mailbox,
-    pub(super) message: Message,
+pub(in crate::sending) struct Ready {
+    pub(in crate::sending) mailbox: Mailbox,
+    pub(in crate::sending) message: Message,
     _share: Share,
 }
 
 /// How far a message got before its submission.
-pub(super) enum TakenUp {
+pub(in crate::sending) enum TakenUp {
     Ready(Box<Ready>),
     /// Not to be sent for now.
     Done(Tried),
@@ -68,7 +68,10 @@ pub(super) enum TakenUp {
 
 impl Sending {
     /// Everything before the submission; it may be cancelled at any moment.
-    pub(super) async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
+    pub(in crate::sending) async fn take_up(
+        &self,
+        claimed: &Claimed,
+    ) -> Result<TakenUp, sqlx::Error> {
         let mailbox = match self.admitted(claimed).await? {
             Ok(mailbox) => mailbox,
             Err(tried) => return Ok(TakenUp::Done(tried)),
@@ -82,12 +85,12 @@ impl Sending {
     }
 
     /// When a message can have left at the latest that the provider may already have.
-    pub(super) fn unknown_since(&self, claimed: &Claimed) -> Option<DateTime<Utc>> {
+    pub(in crate::sending) fn unknown_since(&self, claimed: &Claimed) -> Option<DateTime<Utc>> {
         claimed.outcome_unknown.then(|| self.left_by(claimed))
     }
 
     /// When a message can have left at the latest: not later than now, unless a clock was set back.
-    pub(super) fn left_by(&self, claimed: &Claimed) -> DateTime<Utc> {
+    pub(in crate::sending) fn left_by(&self, claimed: &Claimed) -> DateTime<Utc> {
         let now = self.clock.now();
         claimed.left_by.map_or(now, |left_by| left_by.min(now))
     }

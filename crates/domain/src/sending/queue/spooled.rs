@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::Sending;
+use crate::sending::Sending;
 use mailgate_storage::spool;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
@@ -10,7 +10,10 @@ use mailgate_types::message::Message;
 impl Sending {
     /// The raw message of a spool row; `None` when it was never stored, because its process died
     /// during the first attempt.
-    pub(super) async fn spooled(&self, id: LogId) -> Result<Option<Message>, sqlx::Error> {
+    pub(in crate::sending) async fn spooled(
+        &self,
+        id: LogId,
+    ) -> Result<Option<Message>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let mut pieces = Vec::new();
         for position in 0.. {

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Creates the partitions of these messages, as far as the log goes back, and of events at `now`. `false` if that
 /// failed.
-pub(super) async fn make(
+pub(in crate::sending) async fn make(
     pool: &PgPool,
     logs: impl IntoIterator<Item = LogId>,
     now: DateTime<Utc>,

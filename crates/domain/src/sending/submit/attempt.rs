@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Sending;
-use super::verify::Presence;
 use crate::mailboxes::{Mailbox, TokenError};
+use crate::sending::Sending;
+use crate::sending::outcome::verify::Presence;
 use mailgate_providers::mail::transport::{Leave, Recipients};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
 use mailgate_storage::outage::trouble;
@@ -21,21 +21,21 @@ const LOOKS: [Duration; 3] = [
 
 /// A message, and the mailbox it is sent from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Outgoing<'a> {
+pub(in crate::sending) struct Outgoing<'a> {
     /// Its id in the log.
-    pub(super) id: LogId,
-    pub(super) mailbox: &'a Mailbox,
-    pub(super) recipients: &'a Recipients,
-    pub(super) message: &'a Message,
+    pub(in crate::sending) id: LogId,
+    pub(in crate::sending) mailbox: &'a Mailbox,
+    pub(in crate::sending) recipients: &'a Recipients,
+    pub(in crate::sending) message: &'a Message,
     /// Its Message-ID header, with the angle brackets.
-    pub(super) message_id: Option<&'a str>,
+    pub(in crate::sending) message_id: Option<&'a str>,
     /// Asked for permission before the last of the message is transmitted.
-    pub(super) leave: &'a dyn Leave,
+    pub(in crate::sending) leave: &'a dyn Leave,
 }
 
 /// The outcome of an attempt.
 #[derive(Debug)]
-pub(super) enum Attempted {
+pub(in crate::sending) enum Attempted {
     /// The provider's verdict.
     Known(Verdict),
     /// The message had been transmitted when the connection broke; a later search of the Sent folder will show
@@ -46,7 +46,7 @@ pub(super) enum Attempted {
 impl Sending {
     /// Submits a message once. If the provider rejects the access token, it is refreshed and the submission repeated
     /// once: nothing has been sent before.
-    pub(super) async fn attempt(&self, submission: Outgoing<'_>) -> Attempted {
+    pub(in crate::sending) async fn attempt(&self, submission: Outgoing<'_>) -> Attempted {
         let verdict = self.submit_once(submission).await;
         if let Verdict::Sent { .. } = verdict {
             self.mailboxes.note_sent(submission.mailbox);

@@ -1,16 +1,19 @@
 //! Recovery: messages whose process or task died are finished or returned to the queue.
 
+pub(crate) mod hand_over;
+pub(crate) mod lease;
+
 use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
-use super::after_attempt::UNVERIFIABLE;
-use super::ending::Ending;
-use super::facts::Facts;
-use super::take_up::CUT_OFF;
-use super::verify::{LOOK_AGAIN, Presence};
+use super::journal::ending::Ending;
+use super::outcome::after_attempt::UNVERIFIABLE;
+use super::outcome::facts::Facts;
+use super::outcome::verify::{LOOK_AGAIN, Presence};
+use super::queue::take_up::CUT_OFF;
 use mailgate_storage::outage::trouble;
 use mailgate_storage::spool::Claimed;
 use mailgate_storage::{gateways, mailboxes, spool};

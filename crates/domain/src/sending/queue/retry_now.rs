@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::super::gate::admit;
 use super::{Queue, QueueError, Scope, ended, lock};
 use crate::accounts::audit;
+use crate::sending::accept::gate::admit;
 use mailgate_storage::apps;
 use mailgate_storage::spool::waiting;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};

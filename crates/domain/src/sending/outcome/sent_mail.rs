@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::Instrument;
 
-use super::Sending;
-use super::budget::Holder;
 use crate::mailboxes::{Mailbox, MailboxReadError};
+use crate::sending::Sending;
+use crate::sending::accept::budget::Holder;
 use mailgate_providers::mail::reader::{Filed, MailReader, ReadError};
 use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_storage::outage::trouble;
@@ -56,7 +56,7 @@ impl Outcome {
 
 /// The copies that are being filed; those of apps that are gone are one's.
 #[derive(Debug, Clone)]
-pub(super) struct SentMail {
+pub(in crate::sending) struct SentMail {
     places: SharedPlaces<Option<SubscriberId>>,
 }
 
@@ -72,7 +72,7 @@ impl Default for SentMail {
 
 impl Sending {
     /// Files a copy of a message that was sent, in its own time, if its provider is one that keeps none.
-    pub(super) fn file_sent(
+    pub(in crate::sending) fn file_sent(
         &self,
         subscriber: Option<SubscriberId>,
         mailbox: &Mailbox,

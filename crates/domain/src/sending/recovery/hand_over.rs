@@ -10,10 +10,10 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::Sending;
-use super::ending::Ending;
-use super::facts::Facts;
-use super::persist::{StoreError, WRITE_ATTEMPTS, pause_before};
+use crate::sending::Sending;
+use crate::sending::journal::ending::Ending;
+use crate::sending::outcome::facts::Facts;
+use crate::sending::queue::persist::{StoreError, WRITE_ATTEMPTS, pause_before};
 use mailgate_storage::idempotency_keys::{self, NewKey};
 use mailgate_storage::outage::trouble;
 use mailgate_storage::spool::{self, Deferral, Opening};
@@ -25,16 +25,16 @@ use mailgate_types::message::Message;
 use mailgate_types::past::kept_from;
 
 /// A message that was never sent.
-pub(super) struct LeftOver<'a> {
-    pub(super) facts: &'a Facts,
-    pub(super) opening: &'a Opening,
-    pub(super) key: Option<NewKey>,
-    pub(super) message: &'a Message,
+pub(in crate::sending) struct LeftOver<'a> {
+    pub(in crate::sending) facts: &'a Facts,
+    pub(in crate::sending) opening: &'a Opening,
+    pub(in crate::sending) key: Option<NewKey>,
+    pub(in crate::sending) message: &'a Message,
 }
 
 /// Why a message can't be handed over.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HandOverError {
+pub(in crate::sending) enum HandOverError {
     /// Its key stands for another message by now.
     #[error("its sender has asked again under its key")]
     KeyOfAnother,
@@ -57,7 +57,7 @@ impl From<sqlx::Error> for HandOverError {
 
 impl Sending {
     /// Records that a message was sent, overriding what was recorded of it before.
-    pub(super) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
+    pub(in crate::sending) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
         let (mut closing, now) = (ending.closing.clone(), self.clock.now());
         let mut transaction = transaction::begin(&self.pool).await?;
         let gateway = begin(&mut transaction, now).await?;
@@ -88,7 +88,7 @@ impl Sending {
 
     /// Returns a message that was never sent to the queue, overriding what was recorded of it before. Database errors
     /// are retried; a retry also finds out whether a commit whose answer was lost has succeeded.
-    pub(super) async fn hand_over(
+    pub(in crate::sending) async fn hand_over(
         &self,
         left: &LeftOver<'_>,
         deferral: &Deferral,

@@ -8,9 +8,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
-use super::outcome::{Answer, Outcome, Receipt};
-use super::{SendError, Sending};
 use crate::accounts::Caller;
+use crate::sending::outcome::{Answer, Outcome, Receipt};
+use crate::sending::{SendError, Sending};
 use mailgate_providers::mail::verdict::Failure;
 use mailgate_storage::idempotency_keys::{self, Known, NewKey};
 use mailgate_storage::outage::trouble;
@@ -46,7 +46,7 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// The key as the caller's own: each send key has names of its own, so that none takes those of another.
     #[must_use]
-    pub(super) fn of(self, caller: &Caller) -> Self {
+    pub(in crate::sending) fn of(self, caller: &Caller) -> Self {
         match caller.send_key() {
             None => self,
             Some(id) => Self {
@@ -63,7 +63,7 @@ impl IdempotencyKey {
     }
 
     /// The key, as it is stored for a message.
-    pub(super) fn of_message(&self, app: AppId, log: LogId) -> NewKey {
+    pub(in crate::sending) fn of_message(&self, app: AppId, log: LogId) -> NewKey {
         NewKey {
             app,
             key: self.key.clone(),
@@ -117,7 +117,7 @@ pub fn read_key(text: &str) -> Option<String> {
 
 /// The form in which an outcome is stored under a key. The last release reads it too, and knows nothing of scheduled
 /// messages: to it they wait for an attempt.
-pub(super) fn stored(outcome: &Outcome) -> Value {
+pub(in crate::sending) fn stored(outcome: &Outcome) -> Value {
     // Only texts and numbers: serialization can't fail.
     let written = |outcome: &Outcome| serde_json::to_value(outcome).unwrap_or_default();
     let Outcome::Scheduled { receipt, send_at } = outcome else {
@@ -151,7 +151,7 @@ fn read(stored: Value) -> Result<Outcome, serde_json::Error> {
 
 impl Sending {
     /// The outcome of the key's message; `None` if the key is free.
-    pub(super) async fn answer_to(
+    pub(in crate::sending) async fn answer_to(
         &self,
         app: AppId,
         key: &IdempotencyKey,
@@ -208,7 +208,10 @@ impl Sending {
     }
 
     /// The mailbox of a message; `None` if the message is in the log no longer.
-    pub(super) async fn mailbox_of(&self, log: LogId) -> Result<Option<CredentialId>, SendError> {
+    pub(in crate::sending) async fn mailbox_of(
+        &self,
+        log: LogId,
+    ) -> Result<Option<CredentialId>, SendError> {
         let asked = async {
             let mut connection = self.pool.acquire().await?;
             email_logs::mailbox(&mut connection, log).await
@@ -220,7 +223,7 @@ impl Sending {
     }
 
     /// Whether no message has this key. Waits for a transaction that is about to give it to one.
-    pub(super) async fn is_free(
+    pub(in crate::sending) async fn is_free(
         &self,
         app: AppId,
         key: &IdempotencyKey,
@@ -270,7 +273,7 @@ impl Sending {
     }
 
     /// Whether a key is known by this name alone: by another one too while names of the release before are there.
-    pub(super) fn is_name_certain(&self, key: &IdempotencyKey) -> bool {
+    pub(in crate::sending) fn is_name_certain(&self, key: &IdempotencyKey) -> bool {
         !key.may_be_of_app() || self.only_own_names.load(Ordering::Relaxed)
     }
 

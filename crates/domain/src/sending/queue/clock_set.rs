@@ -42,7 +42,7 @@ impl ClockSet {
     /// # Errors
     ///
     /// The database's error; nothing is changed then.
-    pub async fn settle(
+    pub async fn apply(
         self,
         pool: &PgPool,
         (last, next): (SignOfLife, SignOfLife),

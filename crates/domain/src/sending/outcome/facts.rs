@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::after_attempt::Settled;
-use super::ending::Ending;
+use super::after_attempt::AfterAttempt;
+use crate::sending::journal::ending::Ending;
 use mailgate_storage::spool::{Attempt, Claimed, Closing, Deferral};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::ids::{AppId, CredentialId, LogId};
@@ -14,26 +14,26 @@ use mailgate_types::plugin::Plugin;
 
 /// The facts about a message that logs and events show.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
-    pub(super) id: LogId,
-    pub(super) app: AppId,
-    pub(super) credential: CredentialId,
-    pub(super) plugin: Plugin,
+pub(in crate::sending) struct Facts {
+    pub(in crate::sending) id: LogId,
+    pub(in crate::sending) app: AppId,
+    pub(in crate::sending) credential: CredentialId,
+    pub(in crate::sending) plugin: Plugin,
     /// The mailbox's address.
-    pub(super) from_address: String,
+    pub(in crate::sending) from_address: String,
     /// As the log shows it.
-    pub(super) to_address: String,
+    pub(in crate::sending) to_address: String,
     /// As the log shows it.
-    pub(super) subject: String,
+    pub(in crate::sending) subject: String,
     /// The Message-ID header.
-    pub(super) message_id: Option<String>,
+    pub(in crate::sending) message_id: Option<String>,
     /// What the app has attached to it.
-    pub(super) metadata: Metadata,
+    pub(in crate::sending) metadata: Metadata,
 }
 
 impl Facts {
     /// The facts of a message claimed from the spool.
-    pub(super) fn of(claimed: &Claimed) -> Self {
+    pub(in crate::sending) fn of(claimed: &Claimed) -> Self {
         Self {
             id: claimed.id,
             app: claimed.app,
@@ -48,7 +48,11 @@ impl Facts {
     }
 
     /// The message was accepted by the provider, with this Message-ID where the provider assigned one.
-    pub(super) fn sent(&self, message_id: Option<String>, attempt: Option<Attempt>) -> Ending {
+    pub(in crate::sending) fn sent(
+        &self,
+        message_id: Option<String>,
+        attempt: Option<Attempt>,
+    ) -> Ending {
         Ending {
             emission: self.emission(Event::EmailSent {
                 email: self.email(),
@@ -67,7 +71,7 @@ impl Facts {
     }
 
     /// The message failed for good.
-    pub(super) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
+    pub(in crate::sending) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
         Ending {
             emission: self.emission(Event::EmailFailedPerm {
                 email: self.email(),
@@ -87,7 +91,7 @@ impl Facts {
     }
 
     /// The event of a failed attempt that will be retried.
-    pub(super) fn deferred(&self, deferral: &Deferral) -> Event {
+    pub(in crate::sending) fn deferred(&self, deferral: &Deferral) -> Event {
         Event::EmailFailedTemp {
             email: self.email(),
             error: deferral.error_message.clone(),
@@ -97,7 +101,7 @@ impl Facts {
     }
 
     /// An event about this message.
-    pub(super) fn emission(&self, event: Event) -> Emission {
+    pub(in crate::sending) fn emission(&self, event: Event) -> Emission {
         Emission {
             app: self.app,
             event,
@@ -118,11 +122,11 @@ impl Facts {
 }
 
 /// Writes the one log line of an attempt.
-pub(super) fn report(settled: &Settled, facts: &Facts, took: Duration) {
-    let (outcome, error) = match settled {
-        Settled::Sent { .. } => (LogStatus::Sent, None),
-        Settled::Failed(failure) => (LogStatus::FailedPerm, Some(failure.to_string())),
-        Settled::Again { failure, .. } => (LogStatus::FailedTemp, Some(failure.to_string())),
+pub(in crate::sending) fn report(next: &AfterAttempt, facts: &Facts, took: Duration) {
+    let (outcome, error) = match next {
+        AfterAttempt::Sent { .. } => (LogStatus::Sent, None),
+        AfterAttempt::Failed(failure) => (LogStatus::FailedPerm, Some(failure.to_string())),
+        AfterAttempt::Again { failure, .. } => (LogStatus::FailedTemp, Some(failure.to_string())),
     };
     metrics::counter!(
         "mailgate_messages_total",

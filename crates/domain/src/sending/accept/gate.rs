@@ -24,7 +24,7 @@ pub enum Blocked {
 
 impl Blocked {
     /// Whether mail that waits is kept for the time when sending is permitted again.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(in crate::sending) fn may_pass(&self) -> bool {
         !matches!(self, Self::Ended)
     }
 }
@@ -34,7 +34,10 @@ impl Blocked {
 /// # Errors
 ///
 /// [`Blocked`], which also says whether waiting may help.
-pub(super) fn admit(subscription: &Subscription, now: DateTime<Utc>) -> Result<(), Blocked> {
+pub(in crate::sending) fn admit(
+    subscription: &Subscription,
+    now: DateTime<Utc>,
+) -> Result<(), Blocked> {
     if let Some(reason) = &subscription.suspension {
         return Err(Blocked::ByOperator(Arc::clone(reason)));
     }

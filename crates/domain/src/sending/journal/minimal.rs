@@ -2,7 +2,7 @@
 //! every message is logged, counted and reported, whatever it contains.
 
 use super::ending::Ending;
-use super::facts::Facts;
+use crate::sending::outcome::facts::Facts;
 use mailgate_storage::spool::{Closing, Deferral, Opening};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::metadata::Metadata;
@@ -11,7 +11,7 @@ use mailgate_types::metadata::Metadata;
 const UNSTORABLE: &str = "The provider's words could not be stored";
 
 /// An opening, reduced to what sending the message takes.
-pub(super) fn opening(opening: &Opening) -> Opening {
+pub(in crate::sending) fn opening(opening: &Opening) -> Opening {
     Opening {
         to_address: String::new(),
         cc_addresses: Vec::new(),
@@ -24,7 +24,7 @@ pub(super) fn opening(opening: &Opening) -> Opening {
 }
 
 /// An ending without untrusted text. Its idempotency key is answered from its log row.
-pub(super) fn ending(ending: &Ending) -> Ending {
+pub(in crate::sending) fn ending(ending: &Ending) -> Ending {
     Ending {
         closing: Closing {
             error_message: error(ending.closing.error_message.as_deref()),
@@ -41,7 +41,7 @@ pub(super) fn ending(ending: &Ending) -> Ending {
 }
 
 /// The facts of a waiting message, without untrusted text.
-pub(super) fn facts(facts: &Facts) -> Facts {
+pub(in crate::sending) fn facts(facts: &Facts) -> Facts {
     Facts {
         to_address: String::new(),
         subject: String::new(),
@@ -52,7 +52,7 @@ pub(super) fn facts(facts: &Facts) -> Facts {
 }
 
 /// A deferral without the provider's reply.
-pub(super) fn deferral(deferral: &Deferral) -> Deferral {
+pub(in crate::sending) fn deferral(deferral: &Deferral) -> Deferral {
     Deferral {
         error_message: UNSTORABLE.to_owned(),
         ..deferral.clone()

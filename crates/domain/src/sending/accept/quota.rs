@@ -3,7 +3,7 @@
 
 use sqlx::PgConnection;
 
-use super::Sending;
+use crate::sending::Sending;
 use mailgate_settings::Limits;
 use mailgate_storage::spool::usage::{self, Held, Most};
 use mailgate_types::ids::AppId;
@@ -51,7 +51,7 @@ impl Quota {
 
     /// Whether an app's subscriber is within its quota, the caller's own transaction included, while others may be storing
     /// more.
-    pub(super) async fn may_hold(
+    pub(in crate::sending) async fn may_hold(
         self,
         connection: &mut PgConnection,
         app: AppId,
@@ -60,7 +60,7 @@ impl Quota {
     }
 
     /// As [`Quota::may_hold`], and blocks other calls for its subscriber until the caller's transaction ends.
-    pub(super) async fn surely_holds(
+    pub(in crate::sending) async fn surely_holds(
         self,
         connection: &mut PgConnection,
         app: AppId,
