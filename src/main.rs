@@ -22,8 +22,9 @@ use mailgate::operator::{self, OperatorError};
 use mailgate_rest::openapi_json;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_settings::{ConfigError, LogFormat};
-use mailgate_storage::pool::{self, PoolError};
-use mailgate_storage::tables;
+use mailgate_storage::database::pool;
+use mailgate_storage::database::pool::PoolError;
+use mailgate_storage::database::tables;
 use mailgate_types::database_clock::DatabaseClock;
 use toml::Table;
 

@@ -25,7 +25,8 @@ use mailgate_domain::accounts::{CreateError, RenewError};
 use mailgate_domain::sending::queue::QueueError;
 use mailgate_providers::mail::ProviderError;
 use mailgate_settings::{ConfigError, OperatorSettings};
-use mailgate_storage::pool::{self, PoolError};
+use mailgate_storage::database::pool;
+use mailgate_storage::database::pool::PoolError;
 use mailgate_types::ids::{LogId, SubscriberId};
 
 /// Why a command failed. Each text gives the reason.

@@ -51,7 +51,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// Waits; `false` if `stop` is cancelled first.
 async fn pause(length: Duration, stop: &CancellationToken) -> bool {

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use mailgate_storage::pool::DedicatedConnection;
+use mailgate_storage::database::journal;
+use mailgate_storage::database::pool::DedicatedConnection;
+use mailgate_storage::gateways;
 use mailgate_storage::spool::{Attempt, Closing, Opening};
-use mailgate_storage::{gateways, journal};
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;

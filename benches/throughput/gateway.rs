@@ -11,7 +11,7 @@ use mailgate_domain::mailboxes::{Mailboxes, NewConnection};
 use mailgate_providers::mail::MailProviders;
 use mailgate_sandbox::certificates::CertificateFiles;
 use mailgate_sandbox::postgres::PrivatePostgres;
-use mailgate_storage::{pool, tables};
+use mailgate_storage::database::{pool, tables};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::plugin::Plugin;
 use serde_json::Value;

@@ -18,7 +18,7 @@ use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::strangers;
 use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
 use mailgate_settings::{AcmeSettings, CertificateSource, Settings};
-use mailgate_storage::pool::PoolError;
+use mailgate_storage::database::pool::PoolError;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 

@@ -19,7 +19,7 @@ use mailgate_providers::mail::MailProviders;
 use mailgate_providers::relay::Relay;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_settings::{Settings, WebhookSettings};
-use mailgate_storage::readiness::Readiness;
+use mailgate_storage::database::readiness::Readiness;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::lease::Lease;
 use mailgate_types::seal::SealKeys;

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use mailgate_storage::apps::overview::{AppOverview, overview};
-use mailgate_storage::tables;
+use mailgate_storage::database::tables;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
 

@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use super::table::Table;
 use super::{OperatorError, on_database};
 use mailgate_storage::certificates::overview::{self, CertificateOverview};
-use mailgate_storage::tables;
+use mailgate_storage::database::tables;
 use mailgate_types::moment::iso8601;
 
 /// What to do.

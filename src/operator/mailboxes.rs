@@ -10,8 +10,8 @@ use sqlx::PgPool;
 use super::page::Page;
 use super::table::Table;
 use super::{OperatorError, on_database};
+use mailgate_storage::database::{pool, tables};
 use mailgate_storage::mailboxes::overview::{MailboxOverview, overview};
-use mailgate_storage::{pool, tables};
 use mailgate_types::moment::iso8601;
 
 /// What to do.

@@ -10,9 +10,9 @@ use sqlx::PgPool;
 use super::{OperatorError, on_database};
 use mailgate_domain::accounts::reseal::{Progress, Resealed, reseal};
 use mailgate_domain::mailboxes::LONGEST_SESSION;
-use mailgate_storage::pool;
+use mailgate_storage::database::pool;
+use mailgate_storage::database::tables;
 use mailgate_storage::sealed::SealedColumn;
-use mailgate_storage::tables;
 use mailgate_types::moment::iso8601;
 use mailgate_types::seal::{SealKeys, UnsealError};
 

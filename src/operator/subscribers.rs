@@ -15,7 +15,7 @@ use super::table::Table;
 use super::{OperatorError, on_database};
 use mailgate_domain::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber};
 use mailgate_settings::OperatorSettings;
-use mailgate_storage::{pool, tables};
+use mailgate_storage::database::{pool, tables};
 use mailgate_types::audit::Author;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::database_clock::DatabaseClock;

@@ -7,7 +7,8 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::{OperatorError, on_database};
-use mailgate_storage::{sign_of_life, tables};
+use mailgate_storage::database::tables;
+use mailgate_storage::sign_of_life;
 use mailgate_types::moment::iso8601;
 
 /// How far the database's clock may be from this machine's: they can't both be right then.

@@ -22,7 +22,7 @@ use mailgate_smtp::protocol::authentication::{Credentials, Mechanism};
 use mailgate_smtp::protocol::data::BareNewline;
 use mailgate_smtp::protocol::reply::Reply;
 use mailgate_smtp::protocol::session::{Envelope, SessionSettings};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;

@@ -11,7 +11,7 @@ use mailgate_domain::sending::accept::raw_message::RawMessageError;
 use mailgate_domain::sending::{Blocked, Outcome, Receipt, Refusal, SendError};
 use mailgate_providers::mail::verdict::Failure;
 use mailgate_smtp::protocol::reply::Reply;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::send_at::SendAtError;
 
 /// Why a message is refused that was to leave before now.

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{every, pause};
 use mailgate_domain::certificates::{Attempted, Certificates};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// How often the database is asked for new certificates: all gateways show one within a minute.
 const SHOW: Duration = Duration::from_secs(10);

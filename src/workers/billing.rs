@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use mailgate_domain::billing::Billing;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// How many of each are worked on concurrently.
 const PLACES: usize = 8;

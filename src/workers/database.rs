@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::partitions::ensure;
 use super::pause;
-use mailgate_storage::pool;
-use mailgate_storage::readiness::{Readiness, Ready, Unable};
+use mailgate_storage::database::pool;
+use mailgate_storage::database::readiness::{Readiness, Ready, Unable};
 use mailgate_types::clock::SharedClock;
 
 /// How often to check.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use mailgate_domain::reports::queues::{Queues, count_mailboxes, wal_archive_overdue};
 use mailgate_domain::sending::accept::quota::Quota;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::queue_length::QueueLength;
 use mailgate_telemetry::top_subscribers::TopSubscribers;
 use mailgate_types::clock::SharedClock;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::clock::ClockWatch;
 use mailgate_domain::sending::LeaseKeeper;
 use mailgate_server::shutdown::Shutdown;
-use mailgate_storage::outage::trouble;
-use mailgate_storage::readiness::Readiness;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::readiness::Readiness;
 
 /// How often the lease is renewed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);

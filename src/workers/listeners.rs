@@ -10,7 +10,7 @@ use super::pause;
 use mailgate_domain::accounts::Accounts;
 use mailgate_domain::webhooks::Webhooks;
 use mailgate_storage::apps::DeletedApps;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::webhook_queue::NewRows;
 
 /// The delay after listening failed.

@@ -7,10 +7,10 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::pool::maintenance;
 use mailgate_storage::log_indexes;
-use mailgate_storage::outage::trouble;
 use mailgate_storage::partitions::{self, Right};
-use mailgate_storage::pool::maintenance;
 
 /// How often to check whether something is missing, and how soon after a failure.
 const EVERY: Duration = Duration::from_mins(15);

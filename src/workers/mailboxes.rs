@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::pause;
 use super::places::Places;
 use mailgate_domain::mailboxes::{Mailboxes, REPLY_PLACES};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// How often to poll for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);

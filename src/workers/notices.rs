@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use mailgate_domain::billing::notices::Notices;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// How often to poll while there are none.
 const POLL: Duration = Duration::from_secs(1);

@@ -8,9 +8,9 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::pool::maintenance;
 use mailgate_storage::partitions::{self, Right, Tables, midnight};
-use mailgate_storage::pool::maintenance;
 use mailgate_storage::{
     audit_entries, bounced_messages, bounces, email_counters, log_retention, replies,
     webhook_counters, webhook_queue,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use mailgate_domain::sending::ClockSet;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::sign_of_life::{read, replace};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::sign_of_life::SignOfLife;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use mailgate_domain::sending::Sending;
 use mailgate_providers::mail::MailProviders;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// How often to poll for due messages while there are none, for messages of processes that have ended, and for
 /// messages whose subscription is active again.

@@ -7,7 +7,7 @@ mod sent_mail;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use mailgate_domain::sending::queue::Queue;
-use mailgate_storage::wal_archive;
+use mailgate_storage::database::wal_archive;
 use mailgate_types::clock::{Clock as _, SharedClock};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};

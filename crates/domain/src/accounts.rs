@@ -36,8 +36,8 @@ use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
 use mailgate_settings::{Limits, PayprovSettings};
-use mailgate_storage::batch_loader::BatchLoader;
-use mailgate_storage::query_cache::QueryCache;
+use mailgate_storage::database::batch_loader::BatchLoader;
+use mailgate_storage::database::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::seal::SealKeys;

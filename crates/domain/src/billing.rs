@@ -33,7 +33,7 @@ use crate::accounts::audit;
 pub use mailgate_providers::payprov::PayprovError;
 use mailgate_providers::payprov::{PayprovClient, PayprovClientError};
 use mailgate_settings::PayprovSettings;
-use mailgate_storage::outage::Outage;
+use mailgate_storage::database::outage::Outage;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;

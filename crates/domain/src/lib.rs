@@ -11,4 +11,4 @@ pub mod reports;
 pub mod sending;
 pub mod webhooks;
 
-pub use mailgate_storage::readiness;
+pub use mailgate_storage::database::readiness;

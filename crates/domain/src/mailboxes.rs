@@ -31,9 +31,9 @@ use tokio_util::task::TaskTracker;
 
 use mailgate_providers::mail::MailProviders;
 use mailgate_settings::{MailboxSettings, PluginSettings};
-use mailgate_storage::batch_loader::BatchLoader;
+use mailgate_storage::database::batch_loader::BatchLoader;
+use mailgate_storage::database::query_cache::QueryCache;
 use mailgate_storage::mailboxes;
-use mailgate_storage::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::Lease;

@@ -31,9 +31,9 @@ use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use mailgate_storage::database::pool;
 use mailgate_storage::email_counters::Counts;
 use mailgate_storage::email_logs::Window;
-use mailgate_storage::pool;
 use mailgate_storage::{apps, deleted_apps};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, LogId, Owner, SubscriberId, moment_of};

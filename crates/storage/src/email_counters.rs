@@ -1,5 +1,5 @@
 //! The tables `email_counters`, `email_counter_changes` and `bounce_counter_changes`: messages of apps and subscribers
-//! by hour, day and month, plugin and status, and those that bounced. [`super::journal`] counts messages that end; counts wait as changes until [`fold`] adds them
+//! by hour, day and month, plugin and status, and those that bounced. [`crate::database::journal`] counts messages that end; counts wait as changes until [`fold`] adds them
 //! up, and are read with the rest meanwhile.
 
 mod fold;

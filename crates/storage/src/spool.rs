@@ -1,5 +1,5 @@
 //! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. What the journal writes of them, a
-//! batch per statement, is in [`super::journal`].
+//! batch per statement, is in [`crate::database::journal`].
 
 pub mod backlog;
 mod claim;

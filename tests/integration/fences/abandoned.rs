@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mailgate_settings::DatabaseSettings;
-use mailgate_storage::{pool, transaction};
+use mailgate_storage::database::{pool, transaction};
 use secrecy::SecretString;
 use sqlx::{PgPool, Row};
 use tokio::io::AsyncWriteExt;

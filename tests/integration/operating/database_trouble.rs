@@ -146,7 +146,7 @@ async fn a_statement_that_takes_too_long_is_ended_and_maintenance_is_not() {
         .and_then(|error| error.code().map(std::borrow::Cow::into_owned));
     assert_eq!(code.as_deref(), Some("57014"), "{ended}");
     drop(pooled);
-    let mut slow = mailgate_storage::pool::maintenance(&gateway.daemon.pool)
+    let mut slow = mailgate_storage::database::pool::maintenance(&gateway.daemon.pool)
         .await
         .unwrap();
     slow.execute("SELECT pg_sleep(2)").await.unwrap();

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use mailgate_sandbox::payprov::{Fault, FaultKind};
+use mailgate_storage::database::pool;
 use mailgate_storage::webhook_queue::backlog;
-use mailgate_storage::{billing_jobs, billing_notices, email_counters, payprov_events, pool};
+use mailgate_storage::{billing_jobs, billing_notices, email_counters, payprov_events};
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _};
 

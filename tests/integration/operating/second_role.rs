@@ -8,8 +8,8 @@ use crate::crash::database::{DurablePostgres, give_to};
 use crate::documents::blocks::Page;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
-use mailgate_storage::left_backends::LeftBackends;
-use mailgate_storage::pool::DedicatedConnection;
+use mailgate_storage::database::left_backends::LeftBackends;
+use mailgate_storage::database::pool::DedicatedConnection;
 
 const PASSWORD: &str = "correct-horse";
 

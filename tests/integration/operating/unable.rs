@@ -56,7 +56,7 @@ impl Served {
     /// What was logged about the database since the first `known` lines.
     fn told(&self, known: usize) -> Vec<Value> {
         let mut told = lines(&self.serve).split_off(known);
-        told.retain(|line| line["target"] == "mailgate_storage::readiness");
+        told.retain(|line| line["target"] == "mailgate_storage::database::readiness");
         told
     }
 

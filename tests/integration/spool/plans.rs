@@ -49,7 +49,7 @@ async fn read(gateway: &Gateway) -> i64 {
 async fn no_statement_is_compiled() {
     let gateway = Gateway::start().await;
     let mut connections = vec![gateway.daemon.pool.acquire().await.unwrap().detach()];
-    let maintenance = mailgate_storage::pool::maintenance(&gateway.daemon.pool).await;
+    let maintenance = mailgate_storage::database::pool::maintenance(&gateway.daemon.pool).await;
     connections.push(maintenance.unwrap());
     for connection in &mut connections {
         let jit: String = sqlx::query_scalar("SHOW jit")

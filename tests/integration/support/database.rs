@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mailgate::workers;
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate_settings::DatabaseSettings;
-use mailgate_storage::{pool, tables};
+use mailgate_storage::database::{pool, tables};
 use mailgate_types::clock::{MovedClock, SharedClock};
 use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mailgate_settings::DatabaseSettings;
-use mailgate_storage::pool::{self, DedicatedConnection};
+use mailgate_storage::database::pool;
+use mailgate_storage::database::pool::DedicatedConnection;
 use mailgate_storage::webhook_queue::claim::{Wanted, claim, left};
 use mailgate_storage::webhook_queue::due::{From, make_ready};
 use mailgate_storage::webhook_queue::ready::{self, Window};

@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
-use mailgate_storage::{audit_entries, credentials, subscribers, transaction};
+use mailgate_storage::database::transaction;
+use mailgate_storage::{audit_entries, credentials, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId};
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::audit;
-use mailgate_storage::pool;
+use mailgate_storage::database::pool;
 use mailgate_storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};

@@ -11,11 +11,12 @@ use super::receive::{
 };
 use super::sync::{Hint, ProviderSnapshot, SyncRun};
 use super::{Billing, BillingError};
-use mailgate_storage::error_class::is_refusal;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::billing_notices;
+use mailgate_storage::database::error_class::is_refusal;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::transaction;
 use mailgate_storage::payprov_events::{self, EventState, StoredEvent};
 use mailgate_storage::subscribers::billing::{self, BillingAccount};
-use mailgate_storage::{billing_notices, transaction};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};
 use mailgate_types::past::Past;

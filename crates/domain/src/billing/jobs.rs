@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 use super::backoff::LEASE;
 use super::{Billing, BillingError};
 use mailgate_storage::billing_jobs::{self, Job, JobKind};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::SubscriberId;
 
 /// How long a request may be on its way to the provider, with a lot to spare: the lease of whoever sent it is shorter.

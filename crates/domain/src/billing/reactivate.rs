@@ -11,7 +11,7 @@ use super::sync::ProviderSnapshot;
 use super::{Billing, BillingError};
 use mailgate_providers::payprov::objects::Reference;
 use mailgate_providers::payprov::{Beginning, PayprovError};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::subscribers::billing::{self, renewals};
 use mailgate_types::audit::{AuditAction, Author};
 use mailgate_types::hex::hex;

@@ -5,7 +5,7 @@
 use chrono::TimeDelta;
 
 use super::{Billing, BillingError};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::subscribers::billing;
 use mailgate_types::ids::SubscriberId;
 

@@ -14,8 +14,8 @@ use super::{Billing, BillingError};
 use mailgate_providers::payprov::objects::{Invoice, Subscription};
 use mailgate_providers::payprov::{PayprovClient, PayprovError};
 use mailgate_storage::billing_jobs::{self, JobKind};
+use mailgate_storage::database::transaction;
 use mailgate_storage::subscribers::billing::{self, BillingAccount};
-use mailgate_storage::transaction;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 

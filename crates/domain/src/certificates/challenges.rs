@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::pair::proof;
 use mailgate_server::http::ChallengeCertificates;
 use mailgate_storage::acme_challenges::{self, LiveChallenge};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -18,7 +18,7 @@ use mailgate_server::issued::{UnusablePair, read_pair};
 use mailgate_storage::acme_accounts::{self, StoredAccount};
 use mailgate_storage::acme_challenges;
 use mailgate_storage::certificates::{self, Claim, NewCertificate};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::AcmeAccountId;
 use mailgate_types::seal::{SealError, UnsealError};
 

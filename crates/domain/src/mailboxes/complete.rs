@@ -11,7 +11,7 @@ use super::link::ConnectLink;
 use super::state::{Authorization, State};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use mailgate_storage::apps::connecting::{self, PublicApp};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::used_links;
 use mailgate_types::audit::Author;
 

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Mailboxes, delete_app};
 use crate::accounts::audit;
 use mailgate_storage::billing_jobs::{self, JobKind};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::subscribers::{self, billing, deletion};
 use mailgate_storage::{apps, audit_entries, email_counters};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};

@@ -5,8 +5,9 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use super::Mailboxes;
+use mailgate_storage::apps;
+use mailgate_storage::database::transaction;
 use mailgate_storage::mailboxes::former;
-use mailgate_storage::{apps, transaction};
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 

@@ -3,8 +3,8 @@
 use chrono::TimeDelta;
 
 use super::{Mailboxes, TokenError};
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::mailboxes::due;
-use mailgate_storage::outage::trouble;
 
 /// Mailboxes claimed in one round.
 const ROUND: i64 = 16;

@@ -3,8 +3,8 @@
 use super::{Mailboxes, TokenError};
 use mailgate_providers::mail::reader::ReadError;
 use mailgate_providers::mail::transport::MailboxAccess;
+use mailgate_storage::database::outage::Outage;
 use mailgate_storage::mailboxes::Mailbox;
-use mailgate_storage::outage::Outage;
 
 /// Why a query failed.
 #[derive(Debug, thiserror::Error)]

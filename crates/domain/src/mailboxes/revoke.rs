@@ -6,8 +6,8 @@ use secrecy::SecretString;
 use tracing::Instrument as _;
 
 use super::{Mailboxes, token};
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::mailboxes::end::{self, Ended};
-use mailgate_storage::outage::trouble;
 use mailgate_types::plugin::Plugin;
 
 /// A grant that is no longer needed.

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 
 use super::Reports;
-use mailgate_storage::{email_counters, transaction};
+use mailgate_storage::database::transaction;
+use mailgate_storage::email_counters;
 use mailgate_types::past::Past;
 
 /// Changes folded per transaction.

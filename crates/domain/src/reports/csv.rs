@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Export, ExportError, Filter, LogRow, Reports, Scheduled, ScheduledExport};
 use crate::accounts::audit;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;

@@ -3,13 +3,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{PgConnection, PgPool};
 
+use mailgate_storage::database::{pool, transaction, wal_archive};
 use mailgate_storage::mailboxes::count::{self, MailboxNumbers};
 use mailgate_storage::queue_length::QueueLength;
 use mailgate_storage::spool::usage::{self, Most};
 use mailgate_storage::subscribers::billing;
 use mailgate_storage::{
-    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
-    wal_archive, webhook_queue,
+    billing_jobs, billing_notices, email_counters, payprov_events, spool, webhook_queue,
 };
 use mailgate_telemetry::top_subscribers::{Largest, MOST};
 

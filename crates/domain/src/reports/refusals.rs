@@ -9,8 +9,8 @@ use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use sqlx::PgPool;
 use uuid::Uuid;
 
+use mailgate_storage::database::transaction;
 use mailgate_storage::refusals::{self, Count, Refused};
-use mailgate_storage::transaction;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, RefusalId, uuid_at};

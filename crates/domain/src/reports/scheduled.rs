@@ -6,7 +6,7 @@ use super::filter::Filter;
 use super::logs::{Position, Start};
 use super::walk::matching;
 use super::{Reports, scope};
-use mailgate_storage::pool;
+use mailgate_storage::database::pool;
 use mailgate_storage::spool::waiting::{self, Scheduled, ScheduledFilter};
 use mailgate_types::ids::SubscriberId;
 

@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use super::filter::Filter;
 use super::{LogRow, Reports, Scope, scope};
+use mailgate_storage::database::error_class::is_timeout;
+use mailgate_storage::database::pool;
 use mailgate_storage::email_logs::candidates::{self, IdRange};
 use mailgate_storage::email_logs::{self, Kind, Matching};
-use mailgate_storage::error_class::is_timeout;
-use mailgate_storage::{bounced_messages, end_users, log_retention, pool};
+use mailgate_storage::{bounced_messages, end_users, log_retention};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId, lowest_uuid_at, moment_of};
 

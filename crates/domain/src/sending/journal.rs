@@ -21,12 +21,13 @@ use tokio::time::timeout;
 
 use ending::Ending;
 use listened::Listened;
-use mailgate_storage::error_class::{is_of_missing_day, is_passing, is_refusal};
+use mailgate_storage::database::error_class::{is_of_missing_day, is_passing, is_refusal};
+use mailgate_storage::database::journal;
+use mailgate_storage::database::journal::{Fenced, HasEnded};
+use mailgate_storage::database::left_backends::LeftBackends;
+use mailgate_storage::database::outage::{Outage, trouble};
+use mailgate_storage::database::pool::DedicatedConnection;
 use mailgate_storage::idempotency_keys::{self, NewKey};
-use mailgate_storage::journal::{self, Fenced, HasEnded};
-use mailgate_storage::left_backends::LeftBackends;
-use mailgate_storage::outage::{Outage, trouble};
-use mailgate_storage::pool::DedicatedConnection;
 use mailgate_storage::spool::{self, Closing, Opening};
 use mailgate_storage::webhook_messages::NewMessage;
 use mailgate_types::clock::SharedClock;

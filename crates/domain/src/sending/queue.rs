@@ -17,9 +17,10 @@ use std::time::Duration;
 use sqlx::{PgConnection, PgPool};
 
 use super::accept::gate::Blocked;
+use mailgate_storage::database::pool;
 use mailgate_storage::spool::usage::Usage;
 use mailgate_storage::spool::waiting::{self, Groups, Locked};
-use mailgate_storage::{apps, email_logs, pool};
+use mailgate_storage::{apps, email_logs};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;

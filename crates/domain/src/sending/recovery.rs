@@ -14,7 +14,7 @@ use super::outcome::after_attempt::UNVERIFIABLE;
 use super::outcome::facts::Facts;
 use super::outcome::verify::{LOOK_AGAIN, Presence};
 use super::queue::take_up::CUT_OFF;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool::Claimed;
 use mailgate_storage::{gateways, mailboxes, spool};
 use mailgate_types::ids::LogId;

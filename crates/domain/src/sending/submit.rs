@@ -22,7 +22,7 @@ use crate::accounts::SendingApp;
 use crate::mailboxes::Chosen;
 use attempt::{Attempted, Outgoing};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool::{Attempt, Deferral, Opening};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::message::Message;

@@ -22,7 +22,7 @@ use super::recorder::recorder;
 use super::schedule::wait_after;
 use super::sign::SigningKeys;
 use super::{Attempt, Webhooks, secret_context};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::signing_secrets::SealedSecrets;
 use mailgate_storage::webhook_queue::claim::Wanted;
 use mailgate_storage::webhook_queue::{self, Attempted, Claimed};

@@ -7,9 +7,9 @@ use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use mailgate_storage::error_class::is_refusal;
-use mailgate_storage::outage::trouble;
-use mailgate_storage::pool::DedicatedConnection;
+use mailgate_storage::database::error_class::is_refusal;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::pool::DedicatedConnection;
 use mailgate_storage::webhook_queue::{self, Attempted};
 
 /// The largest number of attempts per commit.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::sign::SigningKeys;
 use super::{Attempt, Delivery, WebhookConfig, Webhooks, secret_context, subscriber};
 use crate::accounts::audit;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::webhook_deliveries;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::TestEvent;

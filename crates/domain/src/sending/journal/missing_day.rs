@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::time::timeout;
 
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::partitions::{self, Tables};
 use mailgate_types::ids::LogId;
 

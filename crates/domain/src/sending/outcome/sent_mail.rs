@@ -11,7 +11,7 @@ use crate::sending::Sending;
 use crate::sending::accept::budget::Holder;
 use mailgate_providers::mail::reader::{Filed, MailReader, ReadError};
 use mailgate_providers::mail::transport::MailboxAccess;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::message::Message;
 use mailgate_types::shared_places::{Joined, SharedPlaces};

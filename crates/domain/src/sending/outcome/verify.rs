@@ -10,7 +10,7 @@ use crate::sending::Sending;
 use mailgate_providers::mail::reader::ReadError;
 use mailgate_providers::mail::sent_copy::{Found, Sought};
 use mailgate_providers::mail::transport::MailboxAccess;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message_id::is_well_formed;
 use mailgate_types::past::Past;

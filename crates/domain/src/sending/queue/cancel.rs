@@ -3,10 +3,11 @@
 use super::{Queue, QueueError, Scope, ended, lock};
 use crate::accounts::audit;
 use crate::sending::outcome::facts::Facts;
+use mailgate_storage::database::journal;
+use mailgate_storage::gateways;
 use mailgate_storage::spool;
 use mailgate_storage::spool::waiting::Locked;
 use mailgate_storage::webhook_messages::NewMessage;
-use mailgate_storage::{gateways, journal};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{GatewayId, LogId};
 use mailgate_types::log_status::CANCELLED;

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection as _, PgPool};
 
 use mailgate_storage::clock_set::{bring_forward, wait_anew};
-use mailgate_storage::pool::maintenance;
+use mailgate_storage::database::pool::maintenance;
 use mailgate_storage::sign_of_life::replace;
 use mailgate_types::clock::{SharedClock, TOLERANCE};
 use mailgate_types::sign_of_life::SignOfLife;

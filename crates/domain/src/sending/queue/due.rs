@@ -14,7 +14,7 @@ use crate::sending::submit::attempt::{Attempted, Outgoing};
 use crate::sending::submit::permit::StoredLeaves;
 use mailgate_providers::mail::transport::{NOT_CONFIRMED, Recipients};
 use mailgate_providers::mail::verdict::Verdict;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool::{self, Attempt, Claimed, Deferral};
 
 /// How long a message waits whose app may not send at the moment.

@@ -10,10 +10,11 @@ use crate::sending::accept::quota::Quota;
 use crate::sending::journal::minimal;
 use crate::sending::outcome::{Outcome, Receipt, Taken};
 use crate::sending::{SendError, Sending};
-use mailgate_storage::error_class::is_refusal;
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::error_class::is_refusal;
+use mailgate_storage::database::outage::trouble;
+use mailgate_storage::database::transaction;
+use mailgate_storage::idempotency_keys;
 use mailgate_storage::spool::{self, Opening};
-use mailgate_storage::{idempotency_keys, transaction};
 use mailgate_types::message::Message;
 use mailgate_types::past::kept_from;
 

@@ -8,8 +8,8 @@ use sqlx::PgPool;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use mailgate_storage::database::pool::DedicatedConnection;
 use mailgate_storage::gateways;
-use mailgate_storage::pool::DedicatedConnection;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::{LEASE, Lease};

@@ -7,7 +7,7 @@ use crate::sending::Sending;
 use crate::sending::outcome::verify::Presence;
 use mailgate_providers::mail::transport::{Leave, Recipients};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 

@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::mailboxes::Mailbox;
 use crate::sending::Sending;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::mailbox_pace::{self, Bounds};
 use mailgate_storage::mailboxes;
-use mailgate_storage::outage::trouble;
 
 /// The longest wait within a request, in seconds.
 const SHORT_SECONDS: f64 = 5.0;

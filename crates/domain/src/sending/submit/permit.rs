@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use sqlx::PgPool;
 
 use mailgate_providers::mail::transport::{Leave, NOT_CONFIRMED};
-use mailgate_storage::outage::trouble;
+use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;

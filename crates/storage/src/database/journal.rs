@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use super::spool::{Attempt, Closing, Opening};
-use super::webhook_messages::NewMessage;
+use crate::spool::{Attempt, Closing, Opening};
+use crate::webhook_messages::NewMessage;
 use mailgate_types::ids::{GatewayId, LogId};
 
 /// Addresses are joined into one text per row, since Postgres can't unnest an array of arrays; no address contains a

@@ -35,7 +35,7 @@ fn is_of_outage(code: &str) -> bool {
 #[macro_export]
 macro_rules! trouble {
     ($level:ident, $error:ident, $($line:tt)+) => {{
-        use $crate::outage::Outage as _;
+        use $crate::database::outage::Outage as _;
 
         if $error.is_outage() {
             tracing::debug!(error = %$error, $($line)+);

@@ -10,9 +10,9 @@ use sqlx::PgPool;
 use tokio::time::timeout;
 
 use super::outage::Outage as _;
-use super::partitions;
 use super::pool;
 use super::tables::{self, Able};
+use crate::partitions;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::lease::Lease;
 

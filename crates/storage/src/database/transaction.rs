@@ -24,7 +24,7 @@ pub async fn begin(pool: &PgPool) -> Begun {
 }
 
 /// Begins a transaction by this statement.
-pub(super) async fn begin_with(pool: &PgPool, statement: SqlStr) -> Begun {
+pub(crate) async fn begin_with(pool: &PgPool, statement: SqlStr) -> Begun {
     begin_by(pool, Some(statement)).await
 }
 

@@ -11,10 +11,11 @@ use sqlx::{
     Postgres, SqlSafeStr as _, Transaction,
 };
 
-use super::database_url::{self, UrlError};
 use super::error_class::is_refusal;
 use super::left_backends::{Backend, LeftBackends, backend_of};
 use super::transaction;
+use super::url;
+use super::url::UrlError;
 use mailgate_settings::DatabaseSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
@@ -24,11 +25,11 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 
 /// How long a statement waits for a lock, and how long a transaction may be idle before the database ends it: its
 /// process is gone, or hangs.
-pub(super) const LOCK_SECONDS: u64 = 5;
+pub(crate) const LOCK_SECONDS: u64 = 5;
 const IDLE_IN_TRANSACTION_SECONDS: u64 = 10;
 
 /// How long maintenance may take that alters tables or scans much of them.
-pub(super) const MAINTENANCE_SECONDS: u64 = 3_600;
+pub(crate) const MAINTENANCE_SECONDS: u64 = 3_600;
 
 /// A connection used this recently is assumed to be alive without a ping.
 const FRESH: Duration = Duration::from_secs(1);
@@ -83,7 +84,7 @@ impl From<MigrateError> for PoolError {
 /// What to do when the database can't be reached, by the error (SQLSTATE, Appendix A of the manual).
 #[must_use]
 pub fn advice(error: &sqlx::Error) -> &'static str {
-    if let Some(advice) = database_url::certificate_advice(error) {
+    if let Some(advice) = url::certificate_advice(error) {
         return advice;
     }
     let code = match error {
@@ -118,7 +119,7 @@ pub fn advice(error: &sqlx::Error) -> &'static str {
 ///
 /// [`PoolError`] with a text for the operator.
 pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
-    let options = database_url::read(settings.url.expose_secret())?.application_name("mailgate");
+    let options = url::read(settings.url.expose_secret())?.application_name("mailgate");
     let bounds = bounds(settings.statement.as_secs(), LOCK_SECONDS);
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)

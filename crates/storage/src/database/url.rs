@@ -47,7 +47,7 @@ pub enum UrlError {
 /// # Errors
 ///
 /// [`UrlError`], with a text for the operator that holds no password.
-pub(super) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
+pub(crate) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
     let options = PgConnectOptions::from_str(url).map_err(UrlError::Form)?;
     let roots = roots(url);
     let has_roots = roots.is_some();
@@ -107,7 +107,7 @@ fn require_certificates(path: &Path) -> Result<(), String> {
 }
 
 /// What to do about a server's certificate that was refused; `None` for any other error.
-pub(super) fn certificate_advice(error: &sqlx::Error) -> Option<&'static str> {
+pub(crate) fn certificate_advice(error: &sqlx::Error) -> Option<&'static str> {
     let sqlx::Error::Io(error) = error else {
         return None;
     };
