@@ -1,12 +1,10 @@
 //! Builds the gateway from its settings and spawns all its tasks on one tracker.
 
-mod certificates;
-mod challenges;
 pub mod health;
-mod listeners;
 mod loops;
 mod pages;
 pub mod reload;
+mod sockets;
 pub mod systemd;
 mod warnings;
 
@@ -18,19 +16,18 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use self::certificates::{Shown, Source};
-use self::listeners::Listeners;
 use self::loops::{
     keep_refusals, keep_sending, look_after, mailed_links, own_mail, relay, start_billing,
     start_journal, start_sign_in_mail, start_webhooks, watch_database, watch_expiries,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
+use crate::certificates::{Shown, Source, StartError, expiry};
 use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::workers::{self, PartitionError, Retention};
 use mailgate_domain::accounts::{Accounts, ShowError};
 use mailgate_domain::billing::Billing;
-use mailgate_domain::certificates::{Certificates, CertificatesError};
+XX;
 use mailgate_domain::mailboxes::Mailboxes;
 use mailgate_domain::reports::Reports;
 use mailgate_domain::sending::accept::budget::in_flight;
@@ -62,6 +59,7 @@ use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::Lease;
 use mailgate_types::shared_places::SharedPlaces;
 use mailgate_types::trusted_peers::TrustedPeers;
+use sockets::Listeners;
 
 /// Why the gateway can't start. Each text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +69,7 @@ pub enum DaemonError {
     Tls(#[from] ServerTlsError),
     /// Certificates from an ACME server.
     #[error(transparent)]
-    Certificates(#[from] CertificatesError),
+    Certificates(#[from] StartError),
     /// Its database.
     #[error(transparent)]
     Pool(#[from] PoolError),
@@ -188,7 +186,7 @@ pub async fn start_on(
     )?;
     let tracker = &shutdown.tracker;
     let links = mailed_links(&settings);
-    let expiring = workers::expiring_files(&settings);
+    let expiring = expiry::files(&settings);
     let client_secrets = workers::ClientSecrets::new(&settings);
     let limits = Arc::new(settings.limits);
     let retention = Retention {

@@ -5,8 +5,9 @@
 //!
 //! | floor | crates, and the rooms of this one | |
 //! |---|---|---|
-//! | 5 | `dev` | `mailgate dev`: the gateway with its sandbox; a default feature, not in the image |
-//! | 4 | `daemon` | builds and spawns all of it |
+//! | 6 | `dev` | `mailgate dev`: the gateway with its sandbox; a default feature, not in the image |
+//! | 4 | `certificates` | the certificates that the listeners show: kept, renewed, and warned of |
+//! | 5 | `daemon` | builds and spawns all of it |
 //! | 3 | `smtp` `workers` `operator` | SMTP's door, the loops, the operator's commands |
 //! | 3 | `mailgate_rest` `mailgate_portal` | HTTP's two doors; they know neither the database nor the providers |
 //! | 2 | `mailgate_domain` | what a gateway does; all transactions begin here |
@@ -26,6 +27,7 @@
 //!
 //! `fuzzing` lists what `make fuzz` runs, and is in no release.
 
+pub mod certificates;
 pub mod daemon;
 #[cfg(feature = "dev")]
 pub mod dev;

@@ -1,13 +1,9 @@
 //! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
 //! [`trust_clock`].
 
-mod account;
 pub mod apps;
 pub mod certificates;
 pub mod check;
-mod deletion;
-pub mod limits;
-mod limits_in_force;
 pub mod mailboxes;
 mod page;
 pub mod queue;

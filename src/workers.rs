@@ -1,34 +1,25 @@
 //! Floor 3: the loops that poll for due work and call a domain function.
 
-mod acme;
 mod billing;
-mod certificate;
 mod client_secrets;
 mod clock;
 mod database;
-mod expiry;
 mod gauges;
 mod housekeeping;
 mod lease_renewal;
-mod listeners;
 mod log_indexes;
 mod mailboxes;
 mod notices;
+mod notifications;
 mod partitions;
 mod places;
 mod refusals;
 mod sign_of_life;
 mod spool;
 
-pub use acme::{order as order_certificates, show as show_certificates};
 pub use billing::run as billing_loop;
-pub use certificate::{
-    EVERY as CERTIFICATE_EVERY, look as look_at_certificate, run as keep_certificate,
-    warn as warn_of_certificate,
-};
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
-pub use expiry::{Expiring, files as expiring_files, run as watch_expiries};
 pub use gauges::run as measure;
 pub use housekeeping::{
     fold_counters, fold_months, forget_lapsed_links, forget_portal_sessions, forget_suppressions,
@@ -36,10 +27,10 @@ pub use housekeeping::{
     remove_former_mailboxes, write_key_uses,
 };
 pub use lease_renewal::run as keep_lease;
-pub use listeners::{end_sessions, wake_webhooks};
 pub use log_indexes::run as build_log_indexes;
 pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
+pub use notifications::{end_sessions, wake_webhooks};
 pub use partitions::{
     PartitionError, Retention, ensure as ensure_partitions, run as keep_partitions,
 };
@@ -54,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 use mailgate_storage::database::outage::trouble;
 
 /// Waits; `false` if `stop` is cancelled first.
-async fn pause(length: Duration, stop: &CancellationToken) -> bool {
+pub(crate) async fn pause(length: Duration, stop: &CancellationToken) -> bool {
     tokio::select! {
         () = tokio::time::sleep(length) => true,
         () = stop.cancelled() => false,
@@ -63,7 +54,7 @@ async fn pause(length: Duration, stop: &CancellationToken) -> bool {
 
 /// Runs a round of work repeatedly, `length` after the end of the last one, until `stop`. A failed round is logged
 /// with the text `trouble`.
-async fn every<R>(
+pub(crate) async fn every<R>(
     length: Duration,
     stop: &CancellationToken,
     trouble: &'static str,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 
 use super::DaemonError;
+use crate::certificates::expiry;
 use crate::workers::{self, Retention};
 use mailgate_domain::accounts::{Accounts, OwnMail, SignInMail};
 use mailgate_domain::billing::Billing;
@@ -196,7 +197,7 @@ pub(super) fn watch_database(
 
 /// Reports certificates and client secrets that expire soon, now and each day.
 pub(super) async fn watch_expiries(
-    mut certificates: workers::Expiring,
+    mut certificates: expiry::Expiring,
     mut secrets: workers::ClientSecrets,
     issued: Option<&Certificates>,
     clock: &SharedClock,
@@ -205,7 +206,7 @@ pub(super) async fn watch_expiries(
     certificates.add(issued.map(Certificates::served).unwrap_or_default());
     certificates.look(clock.now()).await;
     secrets.look(clock.now());
-    shutdown.tracker.spawn(workers::watch_expiries(
+    shutdown.tracker.spawn(expiry::run(
         certificates,
         secrets,
         Arc::clone(clock),

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use toml::Table;
 use tracing::field::display;
 
-use crate::workers;
 use mailgate_server::tls::ServerCertificate;
 use mailgate_settings::{Fingerprint, Settings};
 
@@ -46,7 +45,7 @@ impl Reload {
     ) {
         while let Some(Some(())) = stop.run_until_cancelled(self.hangup.recv()).await {
             if let Some(certificate) = &certificate {
-                workers::look_at_certificate(certificate).await;
+                crate::certificates::reload::look(certificate).await;
             }
             let file = self.file.clone();
             // A name to listen on may have to be looked up.

@@ -1,5 +1,10 @@
 //! `mailgate subscriber`: the accounts.
 
+mod account;
+mod deletion;
+pub mod limits;
+mod limits_in_force;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,11 +13,10 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
-use super::account::{Account, status};
-use super::deletion;
-use super::limits::{self, LimitOptions};
 use super::table::Table;
 use super::{OperatorError, on_database};
+use account::{Account, status};
+use limits::LimitOptions;
 use mailgate_domain::accounts::{Accounts, MOST_REASON, RenewError, Renewal, Subscriber};
 use mailgate_settings::OperatorSettings;
 use mailgate_storage::database::{pool, tables};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use mailgate::workers;
+use mailgate::certificates::reload;
 use mailgate_sandbox::certificates::{self, CertificateFiles};
 use mailgate_sandbox::provider;
 use mailgate_server::shutdown::Shutdown;
@@ -91,7 +91,7 @@ async fn new_connections_see_a_renewed_certificate_and_open_ones_go_on() {
     let mut open = server.session(&server.files.ca).await;
     let every = Duration::from_millis(10);
     let stop = server.shutdown.soft.clone();
-    let worker = workers::keep_certificate(Arc::clone(&server.certificate), every, stop);
+    let worker = reload::run(Arc::clone(&server.certificate), every, stop);
     let renewal = async {
         let former = server.certificate.shown();
         fs::copy(&server.renewed.certificate, &server.files.certificate).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::gauge;
 use tokio_util::sync::CancellationToken;
 
-use super::pause;
+use crate::workers::pause;
 use mailgate_server::tls::ServerCertificate;
 
 /// How often the files are checked.

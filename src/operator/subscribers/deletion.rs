@@ -6,8 +6,8 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
-use super::OperatorError;
 use super::account::Account;
+use crate::operator::OperatorError;
 use mailgate_domain::accounts::{Accounts, Deleted};
 use mailgate_domain::mailboxes::Mailboxes;
 use mailgate_providers::mail::MailProviders;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 
-use super::table::Table;
+use crate::operator::table::Table;
 use mailgate_domain::sending::accept::quota::Quota;
 use mailgate_settings::OperatorSettings;
 use mailgate_storage::subscribers::limits::{self, OwnLimits};

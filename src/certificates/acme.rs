@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{every, pause};
+use crate::workers::{every, pause};
 use mailgate_domain::certificates::{Attempted, Certificates};
 use mailgate_storage::database::outage::trouble;
 

@@ -8,8 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use metrics::gauge;
 use tokio_util::sync::CancellationToken;
 
-use super::client_secrets::ClientSecrets;
-use super::pause;
+use crate::workers::{ClientSecrets, pause};
 use mailgate_domain::certificates::ServedName;
 use mailgate_providers::tls::expiry;
 use mailgate_settings::{CertificateSource, Settings};

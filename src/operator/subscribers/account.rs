@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use super::OperatorError;
 use super::limits_in_force::LimitsInForce;
-use super::table::Table;
+use crate::operator::OperatorError;
+use crate::operator::table::Table;
 use mailgate_domain::accounts::Subscriber;
 use mailgate_settings::OperatorSettings;
 use mailgate_storage::spool::usage::Usage;

@@ -5,8 +5,8 @@ use clap::Args;
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::OperatorError;
 use super::account::Account;
+use crate::operator::OperatorError;
 use mailgate_domain::accounts::Accounts;
 use mailgate_settings::OperatorSettings;
 use mailgate_types::audit::Author;

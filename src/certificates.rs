@@ -1,5 +1,10 @@
 //! The certificates that the listeners show: of files, or from an ACME server.
 
+mod acme;
+mod challenges;
+pub(crate) mod expiry;
+pub mod reload;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +14,8 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::DaemonError;
-use super::challenges::challenge_router;
-use crate::workers;
-use mailgate_domain::certificates::Certificates;
+use challenges::challenge_router;
+use mailgate_domain::certificates::{Certificates, CertificatesError};
 use mailgate_server::http::{self, HttpLimits, Https};
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::strangers;
@@ -30,19 +33,30 @@ const CHALLENGE_CONNECTIONS_PER_ADDRESS: usize = 32;
 const CHALLENGE_HEADER_READ: Duration = Duration::from_secs(5);
 const CHALLENGE_BYTES: usize = 4 << 20;
 
+/// Why certificates from an ACME server can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its settings.
+    #[error(transparent)]
+    Settings(#[from] CertificatesError),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] PoolError),
+}
+
 /// Where certificates come from; files are read before anything else is started.
-pub(super) enum Source {
+pub(crate) enum Source {
     Files(Arc<ServerCertificate>),
     Acme(AcmeSettings),
 }
 
 impl Source {
-    pub(super) fn load(settings: &Settings) -> Result<Self, ServerTlsError> {
+    pub(crate) fn load(settings: &Settings) -> Result<Self, ServerTlsError> {
         match &settings.certificates {
             CertificateSource::Files { certificate, key } => {
                 let names = settings.certificate_names();
                 let certificate = ServerCertificate::load_for(certificate, key, names)?;
-                workers::warn_of_certificate(&certificate);
+                reload::warn(&certificate);
                 Ok(Self::Files(Arc::new(certificate)))
             }
             CertificateSource::Acme(acme) => Ok(Self::Acme(acme.clone())),
@@ -51,20 +65,20 @@ impl Source {
 }
 
 /// What the listeners show.
-pub(super) enum Shown {
+pub(crate) enum Shown {
     Files(Arc<ServerCertificate>),
     Issued(Certificates),
 }
 
 impl Shown {
     /// Follows the files, or begins to order and to show certificates.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         source: Source,
         pool: &PgPool,
         seal_keys: &Arc<SealKeys>,
         clock: &SharedClock,
         shutdown: &Shutdown,
-    ) -> Result<Self, DaemonError> {
+    ) -> Result<Self, StartError> {
         match source {
             Source::Acme(settings) => {
                 let certificates = Certificates::new(
@@ -83,11 +97,11 @@ impl Shown {
                 let stop = &shutdown.soft;
                 shutdown.spawn_vital(
                     "the look for new certificates",
-                    workers::show_certificates(certificates.clone(), stop.clone()),
+                    acme::show(certificates.clone(), stop.clone()),
                 );
                 shutdown.spawn_vital(
                     "the orders of certificates",
-                    workers::order_certificates(certificates.clone(), stop.clone()),
+                    acme::order(certificates.clone(), stop.clone()),
                 );
                 Ok(Self::Issued(certificates))
             }
@@ -98,9 +112,9 @@ impl Shown {
     fn follow(certificate: Arc<ServerCertificate>, shutdown: &Shutdown) -> Self {
         shutdown.spawn_vital(
             "the watch of the certificate",
-            workers::keep_certificate(
+            reload::run(
                 Arc::clone(&certificate),
-                workers::CERTIFICATE_EVERY,
+                reload::EVERY,
                 shutdown.soft.clone(),
             ),
         );
@@ -108,7 +122,7 @@ impl Shown {
     }
 
     /// The one of files.
-    pub(super) fn file(&self) -> Option<&Arc<ServerCertificate>> {
+    pub(crate) fn file(&self) -> Option<&Arc<ServerCertificate>> {
         match self {
             Self::Files(certificate) => Some(certificate),
             Self::Issued(_) => None,
@@ -116,7 +130,7 @@ impl Shown {
     }
 
     /// Those from an ACME server.
-    pub(super) fn issued(&self) -> Option<&Certificates> {
+    pub(crate) fn issued(&self) -> Option<&Certificates> {
         match self {
             Self::Files(_) => None,
             Self::Issued(certificates) => Some(certificates),
@@ -124,7 +138,7 @@ impl Shown {
     }
 
     /// TLS of the SMTP listeners.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, ServerTlsError> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, ServerTlsError> {
         match self {
             Self::Files(certificate) => tls::acceptor(Arc::clone(certificate)),
             Self::Issued(certificates) => tls::acceptor(certificates.of_smtp()),
@@ -132,7 +146,7 @@ impl Shown {
     }
 
     /// Serves HTTP by TLS; returns the actual address.
-    pub(super) fn serve_http(
+    pub(crate) fn serve_http(
         &self,
         listener: Option<TcpListener>,
         routes: &Router,
@@ -155,7 +169,7 @@ impl Shown {
     }
 
     /// Answers HTTP-01.
-    pub(super) fn serve_challenges(
+    pub(crate) fn serve_challenges(
         &self,
         listener: Option<TcpListener>,
         limits: &HttpLimits,
