@@ -27,7 +27,7 @@ use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::workers::{self, PartitionError, Retention};
 use mailgate_domain::accounts::{Accounts, ShowError};
 use mailgate_domain::billing::Billing;
-XX;
+use mailgate_domain::certificates::Certificates;
 use mailgate_domain::mailboxes::Mailboxes;
 use mailgate_domain::reports::Reports;
 use mailgate_domain::sending::accept::budget::in_flight;
