@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::folder;
+use super::sources::find;
 
 /// Those of before the first release, which nothing ran beside.
 const BEFORE_THE_FIRST_RELEASE: [&str; 2] = ["0009_webhooks.sql", "0012_reports.sql"];
@@ -170,6 +171,56 @@ fn migrations_only_add() {
          away a release later:\n{}",
         all.join("\n")
     );
+}
+
+/// The names of the triggers that a migration makes, each with its table.
+fn triggers(sql: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for statement in statements(sql) {
+        let words: Vec<&str> = statement.split(' ').collect();
+        let (Some(trigger), Some(on)) = (
+            words.iter().position(|it| *it == "TRIGGER"),
+            words.iter().position(|it| *it == "ON"),
+        ) else {
+            continue;
+        };
+        if words[0] == "CREATE" {
+            found.push((
+                words[trigger + 1].to_lowercase(),
+                words[on + 1].to_lowercase(),
+            ));
+        }
+    }
+    found
+}
+
+/// What happens to a table by itself is said where its statements are.
+#[test]
+fn each_trigger_is_named_in_the_file_of_its_table() {
+    let sources = sources("crates/storage/src");
+    let mut count = 0;
+    for entry in fs::read_dir(folder("migrations")).expect("there are migrations") {
+        let path = entry.expect("it can be read").path();
+        for (trigger, table) in triggers(&fs::read_to_string(&path).expect("it can be read")) {
+            let of_table = format!("The table `{table}`");
+            let of_tables = format!("The tables `{table}`");
+            let file = sources.iter().find(|text| {
+                text.starts_with(&format!("//! {of_table}"))
+                    || text.starts_with(&format!("//! {of_tables}"))
+            });
+            let file = file.unwrap_or_else(|| panic!("no file of the table {table}"));
+            assert!(file.contains(&format!("`{trigger}`")), "{table}: {trigger}");
+            count += 1;
+        }
+    }
+    assert!(count > 15, "only {count} triggers were found");
+}
+
+fn sources(of: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    find(&folder(of), "rs", &mut files);
+    let read = |path| fs::read_to_string(path).expect("a source can be read");
+    files.into_iter().map(read).collect()
 }
 
 #[test]

@@ -1,4 +1,9 @@
 //! The table `apps`. Its queries for connecting mailboxes are in [`connecting`].
+//!
+//! Triggers: `apps_begin` gives a new app its row of `app_versions`; `apps_change` and `apps_suppression_change`,
+//! deferred to the commit, raise the version when what gateways remember of it changes. When an app is deleted,
+//! `apps_withdraw_bounced` takes its bounces off its subscriber's counters, and `app_webhooks_go` keeps the secret of
+//! its endpoint for the last deliveries (`webhook_endpoints`).
 
 pub mod connecting;
 mod deleted;

@@ -1,4 +1,7 @@
 //! The table `email_logs`.
+//!
+//! Triggers keep `email_recipients`, by which a search finds recipients beside the first: `email_logs_recipients` and
+//! `email_logs_recipients_gone`.
 
 mod by_mailbox;
 pub mod candidates;

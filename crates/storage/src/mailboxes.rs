@@ -1,5 +1,8 @@
 //! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. Disconnecting is in [`end`],
 //! sender addresses are in [`addresses`].
+//!
+//! Triggers, deferred to the commit, raise the version of the mailbox's app: `mailboxes_come_and_go` and
+//! `mailboxes_change`.
 
 /// The mailbox of a row that has further columns.
 macro_rules! mailbox_of {

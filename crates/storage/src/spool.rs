@@ -1,5 +1,8 @@
 //! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. What the journal writes of them, a
 //! batch per statement, is in [`crate::database::journal`].
+//!
+//! Triggers keep `spool_usage`, which quotas read: `spool_stored` counts a message that is stored for a later attempt,
+//! `spool_stored_gone` one that was.
 
 pub mod backlog;
 mod claim;

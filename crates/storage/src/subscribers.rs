@@ -1,4 +1,7 @@
 //! The table `subscribers`. The state of their subscriptions is in [`billing`].
+//!
+//! Triggers, all deferred to the commit, raise the versions of a subscriber's apps: `subscriptions_change`,
+//! `suspensions_change`, `rates_change` and `deletions_change`.
 
 pub mod billing;
 pub mod deletion;

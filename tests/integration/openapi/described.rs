@@ -157,7 +157,7 @@ pub fn made() -> BTreeSet<(String, String)> {
     let mut made = BTreeSet::new();
     for (file, source) in sources() {
         // The type's own file calls itself so.
-        let own = if file == "problem.rs" {
+        let own = if file == "http/problem.rs" {
             "Self::new("
         } else {
             "Problem::new("
