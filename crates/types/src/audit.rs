@@ -1,44 +1,30 @@
 //! The vocabulary of the audit trail: who changed what, and from where.
 
-use std::fmt::{Display, Formatter};
+use std::fmt::Display;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::ids::{ApiSecretId, AppId, PortalSessionId, SubscriberId};
+use crate::words::words;
 
 /// Longest text in an entry's details, in characters.
 const TEXT_LENGTH: usize = 256;
 
-/// Who made a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Actor {
-    /// The subscriber, with one of its API secrets or in the portal.
-    Subscriber,
-    /// An end user, on the connect pages.
-    User,
-    /// The mail provider, by refusing a grant.
-    Provider,
-    /// The operator, from the command line or with the operator token.
-    Operator,
-}
-
-impl Actor {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Subscriber, Self::User, Self::Provider, Self::Operator];
-
-    /// As the interface and the database spell it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Subscriber => "subscriber",
-            Self::User => "user",
-            Self::Provider => "provider",
-            Self::Operator => "operator",
-        }
+words! {
+    /// Who made a change.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Actor {
+        /// The subscriber, with one of its API secrets or in the portal.
+        Subscriber = "subscriber",
+        /// An end user, on the connect pages.
+        User = "user",
+        /// The mail provider, by refusing a grant.
+        Provider = "provider",
+        /// The operator, from the command line or with the operator token.
+        Operator = "operator",
     }
 }
 
@@ -139,236 +125,110 @@ impl Author {
     }
 }
 
-/// What was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum AuditAction {
-    /// A subscriber was created.
-    SubscriberCreated,
-    /// A subscriber's label or contact address was changed.
-    SubscriberChanged,
-    /// A change of the contact address was asked for; it waits for its confirmation.
-    EmailChangeRequested,
-    /// A change of the contact address was stopped before its confirmation.
-    EmailChangeStopped,
-    /// The operator has suspended a subscriber, or changed the reason.
-    SubscriberSuspended,
-    /// The operator has resumed a subscriber.
-    SubscriberResumed,
-    /// The operator has set limits of a subscriber's own, or has taken them back.
-    SubscriberLimitsChanged,
-    /// The operator has deleted a subscriber, which can be restored for a time.
-    SubscriberDeletionScheduled,
-    /// The operator has restored a deleted subscriber.
-    SubscriberRestored,
-    /// A subscriber was deleted for good, with its apps and its trail.
-    SubscriberDeleted,
-    /// The API secret was renewed.
-    ApiSecretRenewed,
-    /// The API secret was shown in the portal.
-    ApiSecretRevealed,
-    /// An additional API secret was created.
-    ApiSecretCreated,
-    /// An additional API secret was deleted.
-    ApiSecretDeleted,
-    /// Somebody signed in to the portal.
-    PortalSignedIn,
-    /// A session of the portal was ended, or several.
-    PortalSignedOut,
-    /// A link was minted that signs in to the portal.
-    PortalLinkMinted,
-    /// The log was exported.
-    LogsExported,
-    /// An app was created.
-    AppCreated,
-    /// Fields of an app were changed.
-    AppChanged,
-    /// An app was deleted, with its mailboxes.
-    AppDeleted,
-    /// An app's send key was renewed.
-    SendKeyRenewed,
-    /// An app's send key was shown.
-    SendKeyRevealed,
-    /// An additional send key was created.
-    SendKeyCreated,
-    /// An additional send key was changed.
-    SendKeyChanged,
-    /// An additional send key was deleted.
-    SendKeyDeleted,
-    /// The secret of an app's own `webhook_url` was renewed.
-    WebhookSecretRenewed,
-    /// An app's webhook secret was shown.
-    WebhookSecretRevealed,
-    /// An app's pushable key was renewed.
-    PushableKeyRenewed,
-    /// A webhook configuration was created.
-    WebhookCreated,
-    /// A webhook configuration was changed.
-    WebhookChanged,
-    /// A webhook configuration was deleted.
-    WebhookDeleted,
-    /// The secret of a webhook configuration was replaced.
-    WebhookSecretRotated,
-    /// Events were queued again for a webhook configuration, or for an app's own `webhook_url`.
-    WebhookReplayed,
-    /// One event was queued again for a webhook configuration, or for an app's own `webhook_url`.
-    WebhookRedelivered,
-    /// A test event was sent to a webhook configuration.
-    WebhookTested,
-    /// A connect session was created.
-    ConnectSessionCreated,
-    /// A mailbox was connected, for the first time or again.
-    UserConnected,
-    /// A mailbox was disconnected.
-    UserDisconnected,
-    /// A user was released: bare links may connect any address for them again.
-    UserReleased,
-    /// Recipients that had bounced may be written to again.
-    SuppressionsDeleted,
-    /// A checkout page for entering a payment method was requested.
-    CheckoutStarted,
-    /// The payment provider's customer portal was requested.
-    PortalOpened,
-    /// The subscription was scheduled to end.
-    SubscriptionCanceled,
-    /// The open invoices were paid, or a new subscription was created.
-    SubscriptionReactivated,
-    /// All stored secrets were resealed with another key.
-    SecretsResealed,
-    /// A waiting message was made due.
-    MessageRetried,
-    /// A scheduled or waiting message was cancelled.
-    MessageCanceled,
-}
-
-/// The text is not the name of an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no action of the audit trail")]
-pub struct UnknownAction;
-
-impl AuditAction {
-    /// All of them.
-    pub const ALL: [Self; 48] = [
-        Self::SubscriberCreated,
-        Self::SubscriberChanged,
-        Self::EmailChangeRequested,
-        Self::EmailChangeStopped,
-        Self::SubscriberSuspended,
-        Self::SubscriberResumed,
-        Self::SubscriberLimitsChanged,
-        Self::SubscriberDeletionScheduled,
-        Self::SubscriberRestored,
-        Self::SubscriberDeleted,
-        Self::ApiSecretRenewed,
-        Self::ApiSecretRevealed,
-        Self::ApiSecretCreated,
-        Self::ApiSecretDeleted,
-        Self::PortalSignedIn,
-        Self::PortalSignedOut,
-        Self::PortalLinkMinted,
-        Self::LogsExported,
-        Self::AppCreated,
-        Self::AppChanged,
-        Self::AppDeleted,
-        Self::SendKeyRenewed,
-        Self::SendKeyRevealed,
-        Self::SendKeyCreated,
-        Self::SendKeyChanged,
-        Self::SendKeyDeleted,
-        Self::WebhookSecretRenewed,
-        Self::WebhookSecretRevealed,
-        Self::PushableKeyRenewed,
-        Self::WebhookCreated,
-        Self::WebhookChanged,
-        Self::WebhookDeleted,
-        Self::WebhookSecretRotated,
-        Self::WebhookReplayed,
-        Self::WebhookRedelivered,
-        Self::WebhookTested,
-        Self::ConnectSessionCreated,
-        Self::UserConnected,
-        Self::UserDisconnected,
-        Self::UserReleased,
-        Self::SuppressionsDeleted,
-        Self::CheckoutStarted,
-        Self::PortalOpened,
-        Self::SubscriptionCanceled,
-        Self::SubscriptionReactivated,
-        Self::SecretsResealed,
-        Self::MessageRetried,
-        Self::MessageCanceled,
-    ];
-
-    /// The name in the API and the database; if the action is also an event, the event's name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SubscriberCreated => "subscriber.created",
-            Self::SubscriberChanged => "subscriber.changed",
-            Self::EmailChangeRequested => "email_change.requested",
-            Self::EmailChangeStopped => "email_change.stopped",
-            Self::SubscriberSuspended => "subscriber.suspended",
-            Self::SubscriberResumed => "subscriber.resumed",
-            Self::SubscriberLimitsChanged => "subscriber.limits_changed",
-            Self::SubscriberDeletionScheduled => "subscriber.deletion_scheduled",
-            Self::SubscriberRestored => "subscriber.restored",
-            Self::SubscriberDeleted => "subscriber.deleted",
-            Self::ApiSecretRenewed => "api_secret.renewed",
-            Self::ApiSecretRevealed => "api_secret.revealed",
-            Self::ApiSecretCreated => "api_secret.created",
-            Self::ApiSecretDeleted => "api_secret.deleted",
-            Self::PortalSignedIn => "portal.signed_in",
-            Self::PortalSignedOut => "portal.signed_out",
-            Self::PortalLinkMinted => "portal.link_minted",
-            Self::LogsExported => "logs.exported",
-            Self::AppCreated => "app.created",
-            Self::AppChanged => "app.changed",
-            Self::AppDeleted => "app.deleted",
-            Self::SendKeyRenewed => "send_key.renewed",
-            Self::SendKeyRevealed => "send_key.revealed",
-            Self::SendKeyCreated => "send_key.created",
-            Self::SendKeyChanged => "send_key.changed",
-            Self::SendKeyDeleted => "send_key.deleted",
-            Self::WebhookSecretRenewed => "webhook_secret.renewed",
-            Self::WebhookSecretRevealed => "webhook_secret.revealed",
-            Self::PushableKeyRenewed => "pushable_key.renewed",
-            Self::WebhookCreated => "webhook.created",
-            Self::WebhookChanged => "webhook.changed",
-            Self::WebhookDeleted => "webhook.deleted",
-            Self::WebhookSecretRotated => "webhook.secret_rotated",
-            Self::WebhookReplayed => "webhook.replayed",
-            Self::WebhookRedelivered => "webhook.redelivered",
-            Self::WebhookTested => "webhook.tested",
-            Self::ConnectSessionCreated => "connect_session.created",
-            Self::UserConnected => "user.connected",
-            Self::UserDisconnected => "user.disconnected",
-            Self::UserReleased => "user.released",
-            Self::SuppressionsDeleted => "suppressions.deleted",
-            Self::CheckoutStarted => "checkout.started",
-            Self::PortalOpened => "portal.opened",
-            Self::SubscriptionCanceled => "subscription.canceled",
-            Self::SubscriptionReactivated => "subscription.reactivated",
-            Self::SecretsResealed => "secrets.resealed",
-            Self::MessageRetried => "message.retried",
-            Self::MessageCanceled => "message.canceled",
-        }
+words! {
+    /// What was changed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum AuditAction {
+        /// A subscriber was created.
+        SubscriberCreated = "subscriber.created",
+        /// A subscriber's label or contact address was changed.
+        SubscriberChanged = "subscriber.changed",
+        /// A change of the contact address was asked for; it waits for its confirmation.
+        EmailChangeRequested = "email_change.requested",
+        /// A change of the contact address was stopped before its confirmation.
+        EmailChangeStopped = "email_change.stopped",
+        /// The operator has suspended a subscriber, or changed the reason.
+        SubscriberSuspended = "subscriber.suspended",
+        /// The operator has resumed a subscriber.
+        SubscriberResumed = "subscriber.resumed",
+        /// The operator has set limits of a subscriber's own, or has taken them back.
+        SubscriberLimitsChanged = "subscriber.limits_changed",
+        /// The operator has deleted a subscriber, which can be restored for a time.
+        SubscriberDeletionScheduled = "subscriber.deletion_scheduled",
+        /// The operator has restored a deleted subscriber.
+        SubscriberRestored = "subscriber.restored",
+        /// A subscriber was deleted for good, with its apps and its trail.
+        SubscriberDeleted = "subscriber.deleted",
+        /// The API secret was renewed.
+        ApiSecretRenewed = "api_secret.renewed",
+        /// The API secret was shown in the portal.
+        ApiSecretRevealed = "api_secret.revealed",
+        /// An additional API secret was created.
+        ApiSecretCreated = "api_secret.created",
+        /// An additional API secret was deleted.
+        ApiSecretDeleted = "api_secret.deleted",
+        /// Somebody signed in to the portal.
+        PortalSignedIn = "portal.signed_in",
+        /// A session of the portal was ended, or several.
+        PortalSignedOut = "portal.signed_out",
+        /// A link was minted that signs in to the portal.
+        PortalLinkMinted = "portal.link_minted",
+        /// The log was exported.
+        LogsExported = "logs.exported",
+        /// An app was created.
+        AppCreated = "app.created",
+        /// Fields of an app were changed.
+        AppChanged = "app.changed",
+        /// An app was deleted, with its mailboxes.
+        AppDeleted = "app.deleted",
+        /// An app's send key was renewed.
+        SendKeyRenewed = "send_key.renewed",
+        /// An app's send key was shown.
+        SendKeyRevealed = "send_key.revealed",
+        /// An additional send key was created.
+        SendKeyCreated = "send_key.created",
+        /// An additional send key was changed.
+        SendKeyChanged = "send_key.changed",
+        /// An additional send key was deleted.
+        SendKeyDeleted = "send_key.deleted",
+        /// The secret of an app's own `webhook_url` was renewed.
+        WebhookSecretRenewed = "webhook_secret.renewed",
+        /// An app's webhook secret was shown.
+        WebhookSecretRevealed = "webhook_secret.revealed",
+        /// An app's pushable key was renewed.
+        PushableKeyRenewed = "pushable_key.renewed",
+        /// A webhook configuration was created.
+        WebhookCreated = "webhook.created",
+        /// A webhook configuration was changed.
+        WebhookChanged = "webhook.changed",
+        /// A webhook configuration was deleted.
+        WebhookDeleted = "webhook.deleted",
+        /// The secret of a webhook configuration was replaced.
+        WebhookSecretRotated = "webhook.secret_rotated",
+        /// Events were queued again for a webhook configuration, or for an app's own `webhook_url`.
+        WebhookReplayed = "webhook.replayed",
+        /// One event was queued again for a webhook configuration, or for an app's own `webhook_url`.
+        WebhookRedelivered = "webhook.redelivered",
+        /// A test event was sent to a webhook configuration.
+        WebhookTested = "webhook.tested",
+        /// A connect session was created.
+        ConnectSessionCreated = "connect_session.created",
+        /// A mailbox was connected, for the first time or again.
+        UserConnected = "user.connected",
+        /// A mailbox was disconnected.
+        UserDisconnected = "user.disconnected",
+        /// A user was released: bare links may connect any address for them again.
+        UserReleased = "user.released",
+        /// Recipients that had bounced may be written to again.
+        SuppressionsDeleted = "suppressions.deleted",
+        /// A checkout page for entering a payment method was requested.
+        CheckoutStarted = "checkout.started",
+        /// The payment provider's customer portal was requested.
+        PortalOpened = "portal.opened",
+        /// The subscription was scheduled to end.
+        SubscriptionCanceled = "subscription.canceled",
+        /// The open invoices were paid, or a new subscription was created.
+        SubscriptionReactivated = "subscription.reactivated",
+        /// All stored secrets were resealed with another key.
+        SecretsResealed = "secrets.resealed",
+        /// A waiting message was made due.
+        MessageRetried = "message.retried",
+        /// A scheduled or waiting message was cancelled.
+        MessageCanceled = "message.canceled",
     }
-}
 
-impl Display for AuditAction {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl FromStr for AuditAction {
-    type Err = UnknownAction;
-
-    fn from_str(text: &str) -> Result<Self, UnknownAction> {
-        Self::ALL
-            .into_iter()
-            .find(|action| action.as_str() == text)
-            .ok_or(UnknownAction)
-    }
+    /// The text is not the name of an action.
+    else UnknownAction("is no action of the audit trail");
 }
 
 /// The subject of a change.
@@ -483,17 +343,6 @@ pub fn changed(before: &impl Serialize, change: &impl Serialize) -> Option<Value
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for (position, action) in AuditAction::ALL.into_iter().enumerate() {
-            assert_eq!(action.to_string().parse(), Ok(action));
-            assert_eq!(action as usize, position, "{action} is listed once");
-        }
-        for text in ["", "app", "app.", "App.created", "app.created "] {
-            assert_eq!(text.parse::<AuditAction>(), Err(UnknownAction), "{text:?}");
-        }
-    }
 
     #[test]
     fn what_has_changed() {

@@ -1,27 +1,14 @@
 //! Whether a bounce is final.
 
-use serde::Serialize;
+use crate::words::words;
 
-/// Whether the recipient's server has given the message up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BounceType {
-    /// It won't arrive.
-    Permanent,
-    /// It is delayed, and may still arrive.
-    Temporary,
-}
-
-impl BounceType {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Permanent, Self::Temporary];
-
-    /// The name in events, answers and the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Permanent => "permanent",
-            Self::Temporary => "temporary",
-        }
+words! {
+    /// Whether the recipient's server has given the message up.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum BounceType {
+        /// It won't arrive.
+        Permanent = "permanent",
+        /// It is delayed, and may still arrive.
+        Temporary = "temporary",
     }
 }

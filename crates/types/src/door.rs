@@ -1,27 +1,19 @@
 //! The interface by which a message was submitted.
 
-/// How a message was submitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// `POST /send`.
-    Rest,
-    /// SMTP submission.
-    Smtp,
+use crate::words::words;
+
+words! {
+    /// How a message was submitted.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Door {
+        /// `POST /send`.
+        Rest = "rest",
+        /// SMTP submission.
+        Smtp = "smtp",
+    }
 }
 
 impl Door {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Rest, Self::Smtp];
-
-    /// The name in the API and the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rest => "rest",
-            Self::Smtp => "smtp",
-        }
-    }
-
     /// The one with this name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

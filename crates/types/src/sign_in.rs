@@ -1,56 +1,19 @@
 //! The ways to sign in to the portal.
 
-use std::str::FromStr;
+use crate::words::words;
 
-/// What somebody showed who signed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedInBy {
-    /// The API secret.
-    ApiSecret,
-    /// A link that was mailed to the subscriber.
-    Link,
-    /// A link that was minted with the API secret.
-    Minted,
-}
-
-/// The text names no way to sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no way to sign in")]
-pub struct UnknownWay;
-
-impl SignedInBy {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::ApiSecret, Self::Link, Self::Minted];
-
-    /// As the database spells it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ApiSecret => "api_secret",
-            Self::Link => "link",
-            Self::Minted => "minted",
-        }
+words! {
+    /// What somebody showed who signed in.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SignedInBy {
+        /// The API secret.
+        ApiSecret = "api_secret",
+        /// A link that was mailed to the subscriber.
+        Link = "link",
+        /// A link that was minted with the API secret.
+        Minted = "minted",
     }
-}
 
-impl FromStr for SignedInBy {
-    type Err = UnknownWay;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWay> {
-        let way = Self::ALL.into_iter().find(|way| way.as_str() == text);
-        way.ok_or(UnknownWay)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ways_are_read_as_they_are_written() {
-        for way in SignedInBy::ALL {
-            assert_eq!(way.as_str().parse(), Ok(way));
-        }
-        assert_eq!("".parse::<SignedInBy>(), Err(UnknownWay));
-    }
+    /// The text names no way to sign in.
+    else UnknownWay("is no way to sign in");
 }

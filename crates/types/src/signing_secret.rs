@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::secrets::{NoRandomness, random_bytes};
+use crate::words::words;
 
 const PREFIX: &str = "whsec_";
 
@@ -30,26 +31,14 @@ pub enum InvalidSigningSecret {
     Length,
 }
 
-/// How the key is derived from a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretEncoding {
-    /// `whsec_` and base64 of 24 to 64 bytes, which are the key.
-    Base64,
-    /// Any other text: its own bytes, prefix included, are the key.
-    Raw,
-}
-
-impl SecretEncoding {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Base64, Self::Raw];
-
-    /// The name in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Base64 => "base64",
-            Self::Raw => "raw",
-        }
+words! {
+    /// How the key is derived from a secret.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SecretEncoding {
+        /// `whsec_` and base64 of 24 to 64 bytes, which are the key.
+        Base64 = "base64",
+        /// Any other text: its own bytes, prefix included, are the key.
+        Raw = "raw",
     }
 }
 

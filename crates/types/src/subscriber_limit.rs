@@ -1,48 +1,28 @@
 //! The limits that the operator may set for one subscriber in place of the settings.
 
+use crate::words::words;
 use std::ops::RangeInclusive;
 
-/// What is limited for each subscriber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubscriberLimit {
-    /// Its apps.
-    Apps,
-    /// Mailboxes of all its apps, connected or remembered.
-    Mailboxes,
-    /// End users of all its apps.
-    EndUsers,
-    /// Messages of all its apps that are scheduled, or wait for their next attempt.
-    WaitingMessages,
-    /// Their bytes.
-    WaitingBytes,
-    /// Requests and messages of one of its keys in a second.
-    RequestsPerSecond,
+words! {
+    /// What is limited for each subscriber.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SubscriberLimit {
+        /// Its apps.
+        Apps = "apps",
+        /// Mailboxes of all its apps, connected or remembered.
+        Mailboxes = "mailboxes",
+        /// End users of all its apps.
+        EndUsers = "end_users",
+        /// Messages of all its apps that are scheduled, or wait for their next attempt.
+        WaitingMessages = "waiting_messages",
+        /// Their bytes.
+        WaitingBytes = "waiting_bytes",
+        /// Requests and messages of one of its keys in a second.
+        RequestsPerSecond = "requests_per_second",
+    }
 }
 
 impl SubscriberLimit {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Apps,
-        Self::Mailboxes,
-        Self::EndUsers,
-        Self::WaitingMessages,
-        Self::WaitingBytes,
-        Self::RequestsPerSecond,
-    ];
-
-    /// Its name in JSON and in the audit trail.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Apps => "apps",
-            Self::Mailboxes => "mailboxes",
-            Self::EndUsers => "end_users",
-            Self::WaitingMessages => "waiting_messages",
-            Self::WaitingBytes => "waiting_bytes",
-            Self::RequestsPerSecond => "requests_per_second",
-        }
-    }
-
     /// The setting that holds for subscribers without a limit of their own.
     #[must_use]
     pub const fn setting(self) -> &'static str {

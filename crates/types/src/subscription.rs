@@ -1,30 +1,29 @@
 //! The status of a subscription, and what it permits.
 
-use std::fmt::{Display, Formatter};
-use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::words::words;
 use chrono::{DateTime, Utc};
 
-/// A subscriber's status with the payment provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubscriptionStatus {
-    /// The trial is running.
-    Trialing,
-    /// Paid.
-    Active,
-    /// A payment failed.
-    PastDue,
-    /// An invoice stays unpaid.
-    Unpaid,
-    /// Ended.
-    Canceled,
-}
+words! {
+    /// A subscriber's status with the payment provider.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SubscriptionStatus {
+        /// The trial is running.
+        Trialing = "trialing",
+        /// Paid.
+        Active = "active",
+        /// A payment failed.
+        PastDue = "past_due",
+        /// An invoice stays unpaid.
+        Unpaid = "unpaid",
+        /// Ended.
+        Canceled = "canceled",
+    }
 
-/// The text is not a status of the API contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a subscription status")]
-pub struct UnknownStatus;
+    /// The text is not a status of the API contract.
+    else UnknownStatus("not a subscription status");
+}
 
 /// Whether mail may be sent, and how long a refusal is likely to last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,29 +34,6 @@ pub enum SendingPermission {
     Suspended(SubscriptionStatus),
     /// Not at all: the subscription has ended, or never existed.
     Ended,
-}
-
-impl SubscriptionStatus {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Trialing,
-        Self::Active,
-        Self::PastDue,
-        Self::Unpaid,
-        Self::Canceled,
-    ];
-
-    /// The name in the API contract.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Trialing => "trialing",
-            Self::Active => "active",
-            Self::PastDue => "past_due",
-            Self::Unpaid => "unpaid",
-            Self::Canceled => "canceled",
-        }
-    }
 }
 
 /// A subscription, as far as it decides on sending.
@@ -97,23 +73,6 @@ pub const fn sending_permission(status: Option<SubscriptionStatus>) -> SendingPe
             SendingPermission::Suspended(status)
         }
         Some(SubscriptionStatus::Canceled) | None => SendingPermission::Ended,
-    }
-}
-
-impl Display for SubscriptionStatus {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SubscriptionStatus {
-    type Err = UnknownStatus;
-
-    fn from_str(text: &str) -> Result<Self, UnknownStatus> {
-        Self::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text)
-            .ok_or(UnknownStatus)
     }
 }
 

@@ -57,12 +57,12 @@ async fn what_a_clock_had_put_off_that_was_set_back_is_brought_forward() {
     })
     .await;
     patience::until("the webhook", async || receiver.count() > 1).await;
-    // `None` once they were looked for.
+    // `None` while they are looked for, and a few minutes ahead afterwards; it was a day ahead.
     let replies: Option<DateTime<Utc>> = sqlx::query_scalar("SELECT replies_due_at FROM mailboxes")
         .fetch_one(&mut database)
         .await
         .unwrap();
-    let soon = Utc::now() + TimeDelta::minutes(1);
+    let soon = Utc::now() + TimeDelta::hours(1);
     assert!(replies.is_none_or(|due| due < soon), "{replies:?}");
     let (is_due_then, waits): (bool, i32) = sqlx::query_as(
         "SELECT next_attempt_at = send_at, attempts FROM spool WHERE send_at IS NOT NULL",
