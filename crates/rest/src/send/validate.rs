@@ -1,4 +1,4 @@
-//! Holds the fields of `POST /send` against their rules, and tells all that is wrong at once.
+//! Validates the fields of `POST /send`, and reports all errors together.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ const SHOWN_NAME: usize = 76;
 /// The error for an invalid address.
 const ONE_ADDRESS: &str = "must be one email address, without a name";
 
-/// The request, once every field is known to be right.
+/// The request, once every field is valid.
 pub(super) struct ValidRequest {
     pub(super) fields: Fields,
     /// The address that the mailbox must have.
@@ -46,7 +46,7 @@ pub(super) struct ValidRequest {
 
 type Errors = Vec<FieldError>;
 
-/// The request names another app than its send key opens.
+/// The request names an app other than its send key's.
 pub(super) fn pk_mismatch() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
@@ -55,7 +55,7 @@ pub(super) fn pk_mismatch() -> Problem {
     )
 }
 
-/// `recipients` is how many a message may have.
+/// `recipients` is the maximum per message.
 pub(super) fn validate(
     request: SendRequest,
     app: &SendingApp,
@@ -70,7 +70,7 @@ pub(super) fn validate(
     let to = request.to.required("to", &mut errors);
     let to = to.and_then(|to| address("to".into(), &to, &mut errors));
     let subject = subject(request.subject, &mut errors);
-    // The one who is in `to` counts.
+    // The address in `to` counts.
     let cc = addresses("cc", request.cc, recipients - 1, &mut errors);
     let bcc = addresses("bcc", request.bcc, recipients - 1 - cc.len(), &mut errors);
     let reply_to = request.reply_to.optional("reply_to", &mut errors);
@@ -128,8 +128,7 @@ fn addresses(
 ) -> Vec<EmailAddress> {
     let list = given.optional(name, errors).unwrap_or_default();
     if list.length > most {
-        let detail =
-            "has too many addresses: to, cc and bcc together have more than the gateway takes";
+        let detail = "has too many addresses: to, cc and bcc together exceed the gateway's limit";
         errors.push(FieldError::new(name, detail));
         return Vec::new();
     }
@@ -156,7 +155,7 @@ fn from(given: Field<String>, errors: &mut Errors) -> Option<NamedAddress> {
 fn subject(given: Field<String>, errors: &mut Errors) -> Option<String> {
     let subject = given.required("subject", errors)?;
     let detail = if subject.contains(['\r', '\n', '\0']) {
-        "must not contain a line end or NUL"
+        "must not contain a line break or NUL"
     } else if subject.chars().count() > SUBJECT_LENGTH {
         "may have 998 characters at most"
     } else {
@@ -166,7 +165,7 @@ fn subject(given: Field<String>, errors: &mut Errors) -> Option<String> {
     None
 }
 
-/// Text and HTML, one of which must be there.
+/// Text and HTML; at least one is required.
 fn bodies(
     text: Field<String>,
     html: Field<String>,
@@ -311,7 +310,7 @@ fn user_id(given: Field<String>, multiuser: bool, errors: &mut Errors) -> Option
         Some(user_id) if user_id.contains('\0') || user_id.chars().count() > USER_ID_LENGTH => {
             "may have 255 characters at most, and must not contain NUL"
         }
-        // An app without multiuser has one user, whatever it calls it.
+        // An app without multiuser has one user, whatever name it uses.
         _ => return user_id.filter(|_| multiuser),
     };
     errors.push(FieldError::new("user_id", detail));
