@@ -164,11 +164,11 @@ async fn read(
     })
     .await?;
     let key = idempotency_key(headers, &body)?;
-    let mut request = understand(state, app.caller.app(), &body, named).await;
+    let mut request = parse(state, app.caller.app(), &body, named).await;
     if request.is_err() && !app.caller.is_proven() {
         // It may be valid for the app's current state.
         app.prove(state).await?;
-        request = understand(state, app.caller.app(), &body, named).await;
+        request = parse(state, app.caller.app(), &body, named).await;
     }
     let request = request?;
     Ok(Read {
@@ -187,7 +187,7 @@ async fn read(
     })
 }
 
-async fn understand(
+async fn parse(
     state: &AppState,
     app: &SendingApp,
     body: &Bytes,
@@ -285,7 +285,7 @@ fn refused(refusal: Refusal) -> Problem {
         Refusal::Unpreparable(PrepareError::TooLarge(limit)) => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "message_too_large",
-            format!("The message may have {limit} bytes at most."),
+            format!("The message must not exceed {limit} bytes."),
         ),
         Refusal::SendAtPast => Problem::fields(vec![FieldError::new(
             "send_at",

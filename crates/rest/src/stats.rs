@@ -11,7 +11,7 @@ use crate::http::access::LogsRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::{FieldError, Problem};
 use crate::http::query::Described;
-use crate::openapi::enums::{StatsPeriod, written_out};
+use crate::openapi::enums::{StatsPeriod, inlined};
 use mailgate_domain::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
 };
@@ -76,7 +76,7 @@ pub(super) struct PluginShown {
 #[derive(Serialize, ToSchema)]
 pub(super) struct EmailStatsShown {
     /// Days or months.
-    #[schema(schema_with = written_out::<StatsPeriod>)]
+    #[schema(schema_with = inlined::<StatsPeriod>)]
     period: &'static str,
     /// The last 30 days or 12 months (UTC) up to and including the current one, oldest first; those without
     /// messages are listed too.

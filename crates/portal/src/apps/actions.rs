@@ -118,10 +118,15 @@ pub(crate) async fn unsuppress(
 
 /// Shows the confirmation page for deleting the app.
 pub(crate) async fn confirm_delete(owned: OwnedApp, State(state): State<PortalState>) -> Response {
-    ask(&state, owned, StatusCode::OK, Wrong::default()).await
+    confirm_deletion(&state, owned, StatusCode::OK, Wrong::default()).await
 }
 
-async fn ask(state: &PortalState, owned: OwnedApp, status: StatusCode, wrong: Wrong) -> Response {
+async fn confirm_deletion(
+    state: &PortalState,
+    owned: OwnedApp,
+    status: StatusCode,
+    wrong: Wrong,
+) -> Response {
     let (subscriber, slug) = (&owned.session.subscriber, &owned.app.slug);
     let title = "Delete this app?";
     let body = DeletePage {
@@ -145,7 +150,7 @@ pub(crate) async fn delete(
     );
     if !given.eq(name) {
         let wrong = Wrong::one("name", "That isn't the app's name. Nothing was deleted.");
-        return Ok(ask(&state, owned, StatusCode::UNPROCESSABLE_ENTITY, wrong).await);
+        return Ok(confirm_deletion(&state, owned, StatusCode::UNPROCESSABLE_ENTITY, wrong).await);
     }
     let author = owned.session.author();
     if !state.mailboxes.delete_app(owned.app.id, author).await? {

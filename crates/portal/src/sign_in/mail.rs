@@ -21,7 +21,7 @@ pub(crate) struct LinkForm {
 }
 
 /// Mails a link. Frequent requests from one address are delayed, like invalid secrets.
-pub(crate) async fn ask(
+pub(crate) async fn request_link(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Sent(sent): Sent<LinkForm>,

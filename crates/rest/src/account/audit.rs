@@ -10,7 +10,7 @@ use crate::http::access::AuditRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::Problem;
 use crate::http::query::{Described, take, whole_number};
-use crate::openapi::enums::written_out;
+use crate::openapi::enums::inlined;
 use mailgate_domain::reports::{AppReference, AuditFilter, StoredEntry};
 use mailgate_types::audit::{Actor, AuditAction};
 use mailgate_types::date::Date;
@@ -82,7 +82,7 @@ pub(crate) struct AuditItem {
     #[schema(example = "audit_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
     /// The action.
-    #[schema(schema_with = written_out::<AuditAction>)]
+    #[schema(schema_with = inlined::<AuditAction>)]
     action: String,
     /// The actor.
     #[schema(value_type = Actor)]

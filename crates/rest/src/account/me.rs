@@ -17,7 +17,7 @@ use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Described;
-use crate::openapi::enums::{AccountStatus, written_out};
+use crate::openapi::enums::{AccountStatus, inlined};
 use mailgate_domain::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -49,7 +49,7 @@ pub(crate) struct Me {
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     subscription_status: Option<&'static str>,
     /// Whether the operator has suspended the account.
-    #[schema(schema_with = written_out::<AccountStatus>)]
+    #[schema(schema_with = inlined::<AccountStatus>)]
     status: &'static str,
     /// Why the operator has suspended the account; null if it isn't suspended.
     #[schema(required)]

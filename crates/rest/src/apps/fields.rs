@@ -191,7 +191,7 @@ pub(crate) fn plain_text(
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     let detail = if text.chars().count() > longest {
-        format!("may have {longest} characters at most")
+        format!("must have at most {longest} characters")
     } else if text.chars().any(char::is_control) {
         "must not contain control characters".to_owned()
     } else {

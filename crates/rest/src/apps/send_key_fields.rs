@@ -204,7 +204,7 @@ pub(crate) fn checked_list<T, E: std::fmt::Display>(
     if list.length > most {
         errors.push(FieldError::new(
             field,
-            format!("may have {most} entries at most"),
+            format!("must have at most {most} entries"),
         ));
         return None;
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{MailboxStatus, written_out};
+use crate::openapi::enums::{MailboxStatus, inlined};
 use mailgate_domain::accounts::App;
 use mailgate_domain::mailboxes::{ConnectedUser, Disconnected};
 use mailgate_types::event::DisconnectReason;
@@ -92,7 +92,7 @@ pub(crate) struct ConnectedMailbox {
     #[schema(required)]
     pub(crate) user_id: Option<String>,
     /// Always `active`: disconnected mailboxes are in `former_users`.
-    #[schema(schema_with = written_out::<MailboxStatus>)]
+    #[schema(schema_with = inlined::<MailboxStatus>)]
     pub(crate) status: &'static str,
     /// When it was last connected, ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -169,7 +169,7 @@ pub(crate) struct CreatedApp {
 /// A changed app.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChangedApp {
-    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    /// The app's UUID: the `app_id` of logs, filters and events.
     #[schema(format = "uuid")]
     pub(crate) id: String,
     /// The app's slug.

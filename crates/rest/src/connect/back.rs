@@ -21,7 +21,7 @@ pub(crate) struct Back(Url);
 
 impl Back {
     /// The site that a link was opened from, according to the browser; `None` for the gateway's own pages, and if the
-    /// browser doesn't tell.
+    /// browser doesn't send it.
     fn from_referrer(headers: &HeaderMap, base_url: &str) -> Option<Self> {
         let site = Self::site(headers.get(REFERER)?.to_str().ok()?)?;
         let own = Url::parse(base_url).ok()?;

@@ -183,7 +183,7 @@ impl FromRequestParts<AppState> for KeyedApp {
             let _place = state.accounts.hold_back(peer, &key).await;
             match state.accounts.caller(&key).await {
                 Ok(caller) => caller,
-                Err(error) => return Err(not_let_in(state, peer, error).await),
+                Err(error) => return Err(authentication_problem(state, peer, error).await),
             }
         };
         state.accounts.remember(&key);
@@ -204,12 +204,16 @@ impl KeyedApp {
     pub(crate) async fn prove(&mut self, state: &AppState) -> Result<(), Problem> {
         match state.accounts.prove(&mut self.caller).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(not_let_in(state, self.peer, error).await),
+            Err(error) => Err(authentication_problem(state, self.peer, error).await),
         }
     }
 }
 
-async fn not_let_in(state: &AppState, peer: IpAddr, error: AuthenticateError) -> Problem {
+async fn authentication_problem(
+    state: &AppState,
+    peer: IpAddr,
+    error: AuthenticateError,
+) -> Problem {
     match error {
         AuthenticateError::Database(error) => Problem::database(&error),
         AuthenticateError::Wrong => unknown_send_key(state, peer).await,

@@ -51,7 +51,7 @@ impl Default for Failures {
 
 impl Failures {
     /// Writes the line, if there is one. Probes belong to no caller, and the database's state has its own lines.
-    pub(crate) fn tell(&self, answered: &Answered<'_>, failure: Option<&Failure>) {
+    pub(crate) fn log(&self, answered: &Answered<'_>, failure: Option<&Failure>) {
         let is_probe = matches!(answered.route, Some("/healthz" | "/readyz"));
         let none = Failure::default();
         let failure = failure.unwrap_or(&none);

@@ -112,7 +112,7 @@ impl QueryParameters {
             return Ok(None);
         };
         if value.chars().count() > longest {
-            return Err(format!("{name} may have {longest} characters at most"));
+            return Err(format!("{name} must have at most {longest} characters"));
         }
         // A replacement character stands for bytes that can't be decoded.
         if value

@@ -99,7 +99,7 @@ impl Frame {
             authenticated,
             took: started.elapsed(),
         };
-        self.failures.tell(&answered, failure.as_ref());
+        self.failures.log(&answered, failure.as_ref());
         self.metrics.count(&answered, was_admitted);
         if let Ok(value) = HeaderValue::from_str(request_id) {
             response.headers_mut().insert(REQUEST_ID, value);

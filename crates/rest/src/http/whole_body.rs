@@ -111,7 +111,7 @@ async fn too_large(headers: &HeaderMap, mut body: Body, limit: usize, seen: usiz
     let problem = Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "payload_too_large",
-        format!("The body may have {limit} bytes at most."),
+        format!("The body must not exceed {limit} bytes."),
     );
     let is_asked = headers.contains_key(EXPECT);
     if is_asked || seen > limit.saturating_add(DISCARDED) {

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_errors_are_reported_together() {
         let problem = problem(LogQuery {
             limit: given("101"),
             offset: given("-1"),

@@ -9,7 +9,7 @@ use crate::AppState;
 use crate::http::access::LogsRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::Problem;
-use crate::openapi::enums::{LogPlugin, WaitingReason, written_out};
+use crate::openapi::enums::{LogPlugin, WaitingReason, inlined};
 use mailgate_domain::sending::queue::{Group, SummaryError};
 use mailgate_types::moment::iso8601;
 
@@ -44,10 +44,10 @@ struct QueueGroup {
     #[schema(required)]
     email: Option<String>,
     /// The mailbox's plugin.
-    #[schema(schema_with = written_out::<LogPlugin>)]
+    #[schema(schema_with = inlined::<LogPlugin>)]
     plugin: &'static str,
     /// The reason.
-    #[schema(schema_with = written_out::<WaitingReason>)]
+    #[schema(schema_with = inlined::<WaitingReason>)]
     reason: &'static str,
     /// Number of messages.
     #[schema(minimum = 1)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
+use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus, inlined};
 use mailgate_domain::reports::{
     FoundMessage, LogDetail, LogRow, LoggedAttempt, LoggedBounce, Scheduled,
 };
@@ -53,10 +53,10 @@ pub(crate) struct LogItem {
     /// Its subject.
     pub(crate) subject: String,
     /// The mailbox's plugin.
-    #[schema(schema_with = written_out::<LogPlugin>)]
+    #[schema(schema_with = inlined::<LogPlugin>)]
     pub(crate) plugin: &'static str,
     /// Its status.
-    #[schema(schema_with = written_out::<ShownStatus>)]
+    #[schema(schema_with = inlined::<ShownStatus>)]
     pub(crate) status: &'static str,
     /// Why it failed; `Cancelled` if you cancelled it.
     #[schema(required)]

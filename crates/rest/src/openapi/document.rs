@@ -90,8 +90,8 @@ pub(crate) fn add_common_parts(document: &mut Description) {
             operation
                 .security
                 .get_or_insert_with(|| vec![SecurityRequirement::default()]);
-            say_failures(operation);
-            say_successes(operation);
+            add_failures(operation);
+            add_successes(operation);
             add_headers(operation);
         }
     }
@@ -118,7 +118,7 @@ fn split_summary(operation: &mut Operation) {
 
 /// Errors that follow from an operation's inputs. A handler's own description of a status takes precedence. All are
 /// problems, unless the handler specifies another body.
-fn say_failures(operation: &mut Operation) {
+fn add_failures(operation: &mut Operation) {
     let mut failures = vec![
         (
             "500",
@@ -202,7 +202,7 @@ fn say_failures(operation: &mut Operation) {
 const MAIN: &str = "main";
 
 /// `OpenAPI` 3.1 requires a description of every response; the fields of a success describe themselves.
-fn say_successes(operation: &mut Operation) {
+fn add_successes(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else {
             continue;

@@ -40,7 +40,7 @@ pub(crate) struct DeliveredEvent;
 pub(crate) struct StatsPeriod;
 
 /// The inlined list, instead of its name.
-pub(crate) fn written_out<T: PartialSchema>() -> RefOr<Schema> {
+pub(crate) fn inlined<T: PartialSchema>() -> RefOr<Schema> {
     T::schema()
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::problem::Problem;
-use crate::openapi::enums::{SCHEDULED, SendStatus, written_out};
+use crate::openapi::enums::{SCHEDULED, SendStatus, inlined};
 use mailgate_domain::sending::{Answer, Outcome, Receipt};
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
@@ -16,7 +16,7 @@ use mailgate_types::plugin::Plugin;
 #[derive(Serialize, ToSchema)]
 pub(super) struct SentResponse {
     /// `sent`; `scheduled` for a message with `send_at`; `failed_temp` for one that the gateway will retry.
-    #[schema(schema_with = written_out::<SendStatus>)]
+    #[schema(schema_with = inlined::<SendStatus>)]
     status: &'static str,
     /// The sender: the mailbox's address, or one of its aliases.
     from: String,

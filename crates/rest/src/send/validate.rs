@@ -157,7 +157,7 @@ fn subject(given: Field<String>, errors: &mut Errors) -> Option<String> {
     let detail = if subject.contains(['\r', '\n', '\0']) {
         "must not contain a line break or NUL"
     } else if subject.chars().count() > SUBJECT_LENGTH {
-        "may have 998 characters at most"
+        "must have at most 998 characters"
     } else {
         return Some(subject);
     };
@@ -189,7 +189,7 @@ fn bodies(
 fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
     let texts = given.optional("headers", errors).unwrap_or_default();
     if texts.length > MOST_HEADERS {
-        errors.push(FieldError::new("headers", "may have 50 names at most"));
+        errors.push(FieldError::new("headers", "must have at most 50 names"));
         return Vec::new();
     }
     let mut headers: Vec<CustomHeader> = Vec::with_capacity(texts.length);
@@ -212,7 +212,7 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
     }
     let length: usize = headers.iter().map(CustomHeader::length).sum();
     if length > HEADERS_LENGTH {
-        let detail = format!("may have {HEADERS_LENGTH} characters in all");
+        let detail = format!("must have at most {HEADERS_LENGTH} characters in all");
         errors.push(FieldError::new("headers", detail));
     }
     headers
@@ -243,7 +243,7 @@ fn metadata(given: Field<Texts>, errors: &mut Errors) -> Metadata {
 fn attachments(given: Field<List<AttachmentRequest>>, errors: &mut Errors) -> Vec<Attachment> {
     let list = given.optional("attachments", errors).unwrap_or_default();
     if list.length > MOST_ATTACHMENTS {
-        let detail = "may have 100 elements at most";
+        let detail = "must have at most 100 elements";
         errors.push(FieldError::new("attachments", detail));
         return Vec::new();
     }
@@ -308,7 +308,7 @@ fn user_id(given: Field<String>, multiuser: bool, errors: &mut Errors) -> Option
     let detail = match &user_id {
         None if multiuser => "is required: the app is multiuser",
         Some(user_id) if user_id.contains('\0') || user_id.chars().count() > USER_ID_LENGTH => {
-            "may have 255 characters at most, and must not contain NUL"
+            "must have at most 255 characters and no NUL"
         }
         // An app without multiuser has one user, whatever name it uses.
         _ => return user_id.filter(|_| multiuser),

@@ -132,7 +132,7 @@ fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Ve
         return None;
     }
     if list.length > MOST_EVENTS {
-        let detail = format!("may have {MOST_EVENTS} entries at most");
+        let detail = format!("must have at most {MOST_EVENTS} entries");
         errors.push(FieldError::new("events", detail));
         return None;
     }

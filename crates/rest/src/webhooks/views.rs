@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{DeliveredEvent, written_out};
+use crate::openapi::enums::{DeliveredEvent, inlined};
 use mailgate_domain::webhooks::{Configuration, DeliveryPage, ShownDelivery, WebhookConfig};
 use mailgate_types::event::TestEvent;
 use mailgate_types::event_name::EventName;
@@ -173,7 +173,7 @@ pub(crate) struct DeliveryItem {
     #[schema(example = "msg_01h2xcejqtf2nbrexx3vqjhp41")]
     message_id: String,
     /// The event's name; `test` for a test delivery.
-    #[schema(schema_with = written_out::<DeliveredEvent>)]
+    #[schema(schema_with = inlined::<DeliveredEvent>)]
     event: String,
     /// Whether it was a test delivery. The bodies of tests aren't kept, so they can't be delivered again.
     test: bool,
