@@ -164,11 +164,11 @@ async fn read(
     })
     .await?;
     let key = idempotency_key(headers, &body)?;
-    let mut request = parse(state, app.caller.app(), &body, named).await;
+    let mut request = parse_and_validate(state, app.caller.app(), &body, named).await;
     if request.is_err() && !app.caller.is_proven() {
         // It may be valid for the app's current state.
         app.prove(state).await?;
-        request = parse(state, app.caller.app(), &body, named).await;
+        request = parse_and_validate(state, app.caller.app(), &body, named).await;
     }
     let request = request?;
     Ok(Read {
@@ -187,7 +187,7 @@ async fn read(
     })
 }
 
-async fn parse(
+async fn parse_and_validate(
     state: &AppState,
     app: &SendingApp,
     body: &Bytes,
