@@ -1,4 +1,4 @@
-//! The apps, and creating one.
+//! The list of apps, and the form to create one.
 
 pub(super) mod actions;
 pub(super) mod app;
@@ -27,13 +27,13 @@ use crate::page::wrong::Wrong;
 use form::AppForm;
 use mailgate_domain::accounts::{App, CreateError};
 
-/// Apps of a page.
+/// Apps per page.
 const ROWS: i64 = 50;
 
-/// Which part of the list.
+/// The page's query.
 #[derive(Default, Deserialize)]
 pub(super) struct Part {
-    /// Apps to skip.
+    /// Number of apps to skip.
     #[serde(default)]
     skip: u32,
 }
@@ -67,13 +67,13 @@ struct AppsPage {
     said: &'static str,
     rows: Vec<Row>,
     is_first: bool,
-    /// How many to skip for the next page.
+    /// Number of apps to skip for the next page.
     next: Option<i64>,
     form: AppForm,
     wrong: Wrong,
 }
 
-/// Shows them.
+/// Shows the list.
 pub(super) async fn list(
     session: Session,
     State(state): State<PortalState>,
@@ -107,7 +107,7 @@ async fn read(
     })
 }
 
-/// Creates one, and leads to it.
+/// Creates an app, and redirects to it.
 pub(super) async fn create(
     session: Session,
     State(state): State<PortalState>,
@@ -130,8 +130,8 @@ pub(super) async fn create(
         CreateError::TooMany(most) => PortalProblem::new(
             StatusCode::CONFLICT,
             "too_many_apps",
-            "You have as many apps as you may",
-            format!("{most} apps are the most that you may have. Delete one that you no longer need, and try again."),
+            "App limit reached",
+            format!("You can have at most {most} apps. Delete one that you no longer need, and try again."),
         )
         .leading("Back to your apps", "/portal/apps"),
         error => PortalProblem::internal(&error),

@@ -1,4 +1,4 @@
-//! Billing: how the subscription stands, in plain words, and what can be done about it.
+//! Billing: the subscription's status in plain words, and the actions for it.
 
 pub(super) mod actions;
 
@@ -22,26 +22,26 @@ use crate::page::words::{Moment, Status, number};
 use mailgate_domain::billing::{BillingError, LiveSubscription, StoredSubscription};
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How long the page waits for the payment provider; then it shows what is known.
+/// How long the page waits for the payment provider; then it shows the last known status.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What the payment provider's page adds on the way back.
+/// The parameter that the payment provider's page adds on return.
 #[derive(Default, Deserialize)]
 pub(super) struct Coming {
     #[serde(default)]
     payment: String,
 }
 
-/// How the subscription stands.
+/// The subscription's status.
 struct Shown {
     status: Status,
-    /// In plain words, with what to do.
+    /// The status in plain words, with what to do.
     words: &'static str,
-    /// A date to know: what happens then, and when.
+    /// The next date: its label, and the moment.
     next: Option<(&'static str, Moment)>,
-    /// Mailboxes that are billed.
+    /// Billed mailboxes.
     billed: String,
-    /// Mailboxes that are connected.
+    /// Connected mailboxes.
     connected: String,
     can_pay: bool,
     can_cancel: bool,
@@ -56,17 +56,17 @@ struct BillingPage {
     said: &'static str,
     /// `false`: there is no payment provider.
     is_billed: bool,
-    /// A payment method was just entered.
+    /// A payment method was just added.
     is_updated: bool,
     /// `None` without a subscription.
     shown: Option<Shown>,
-    /// The payment provider can't be asked.
-    is_away: bool,
-    /// What is shown was fetched then.
+    /// The payment provider can't be reached.
+    is_unavailable: bool,
+    /// When the shown status was fetched.
     fetched_at: Option<Moment>,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(super) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -75,20 +75,20 @@ pub(super) async fn show(
 ) -> Result<Response, PortalProblem> {
     let (billing, id) = (&state.billing, session.id());
     let is_billed = billing.is_configured();
-    let mut is_away = false;
+    let mut is_unavailable = false;
     if is_billed {
-        is_away = match timeout(PATIENCE, billing.live(id)).await {
+        is_unavailable = match timeout(PATIENCE, billing.live(id)).await {
             Ok(Ok(_)) => false,
             Ok(Err(BillingError::Gone)) => return Err(PortalProblem::signed_out()),
             Ok(Err(BillingError::Database(error))) => return Err(error.into()),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the payment provider can't be asked for the portal");
+                tracing::warn!(%error, "the payment provider can't be reached for the portal");
                 true
             }
             Err(_) => true,
         };
     }
-    // What was fetched is stored.
+    // The fetched status is stored.
     let stored = billing.stored(id).await;
     let stored = stored.map_err(|error| match error {
         BillingError::Gone => PortalProblem::signed_out(),
@@ -108,7 +108,7 @@ pub(super) async fn show(
         said: common.said(),
         is_billed,
         is_updated: coming.payment == "updated",
-        is_away,
+        is_unavailable,
         fetched_at: stored.fetched_at.map(Moment::new),
         shown: Shown::new(&stored, now),
     };
@@ -126,33 +126,33 @@ impl Shown {
             Some(S::Trialing) => (
                 "Trial",
                 "good",
-                "You can send. Add a card before the trial ends, so that sending goes on.",
+                "You can send. Add a card before the trial ends, so that sending continues.",
             ),
             Some(S::Active) if subscription.cancel_at_period_end => (
                 "Ends soon",
                 "busy",
                 "The subscription is cancelled. Sending continues until the period ends.",
             ),
-            Some(S::Active) => ("Active", "good", "You can send. There is nothing to do."),
+            Some(S::Active) => ("Active", "good", "You can send. No action is needed."),
             Some(S::PastDue) => (
                 "Past due",
                 "bad",
-                "The last payment failed, so nothing is sent. Add a card that works, then pay what is open.",
+                "The last payment failed, so nothing is sent. Add a card that works, then pay the open invoice.",
             ),
             Some(S::Unpaid) => (
                 "Unpaid",
                 "bad",
-                "Invoices are open, so nothing is sent. Add a card that works, then pay what is open.",
+                "Invoices are open, so nothing is sent. Add a card that works, then pay the open invoices.",
             ),
             Some(S::Canceled) => (
                 "Cancelled",
                 "bad",
-                "The subscription has ended, so nothing is sent. Add a card, then start it again.",
+                "The subscription has ended, so nothing is sent. Add a card, then restart it.",
             ),
             None => (
                 "Unknown",
                 "plain",
-                "The payment provider gives a status that this gateway doesn't know. Open the customer portal, or ask for help.",
+                "The payment provider reports a status that this gateway doesn't know. Open the customer portal, or ask for help.",
             ),
         };
         let is_good = matches!(state, Some(S::Trialing | S::Active));

@@ -1,5 +1,5 @@
-//! Floor 3: the portal, in which subscribers see and do everything in a browser. Server-rendered pages; each works as
-//! plain HTML first, and scripts only spare page loads.
+//! Floor 3: the portal, the subscribers' browser interface. Server-rendered pages; each works as
+//! plain HTML first, and scripts only save page loads.
 //!
 //! A page is one file with its handlers and the structs of its templates in `templates/`, which extend
 //! `frame.html`. It takes [`page::session::Session`], which is the permission, fills a [`page::frame::Frame`], and answers with

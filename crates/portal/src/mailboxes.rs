@@ -1,4 +1,4 @@
-//! The mailboxes of all apps: how each one is, by page.
+//! The mailboxes of all apps and their status, in pages.
 
 pub(super) mod actions;
 pub(super) mod mailbox;
@@ -21,10 +21,10 @@ use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox};
 use mailgate_types::plugin::Plugin;
 use words::State as Standing;
 
-/// Mailboxes of a page.
+/// Mailboxes per page.
 const ROWS: usize = 25;
 
-/// Which mailboxes.
+/// The filters.
 #[derive(Default, Deserialize)]
 pub(super) struct MailboxesQuery {
     #[serde(default)]
@@ -83,7 +83,7 @@ struct MailboxesPage {
     next: Option<String>,
 }
 
-/// Lists them.
+/// Shows the list.
 pub(super) async fn list(
     session: Session,
     State(state): State<PortalState>,
@@ -127,7 +127,7 @@ pub(super) fn provider(state: &PortalState, plugin: Plugin) -> String {
     settings.map_or_else(|| plugin.to_string(), |settings| settings.label.clone())
 }
 
-/// How much it may still send.
+/// How many messages it may still send today.
 pub(super) fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
     match state.mailboxes.left_today(mailbox) {
         _ if mailbox.disconnected.is_some() => String::new(),
@@ -136,7 +136,7 @@ pub(super) fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
     }
 }
 
-/// Whether replies to its messages are looked for.
+/// Whether the gateway detects replies to its messages.
 pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
     let tracks = state
         .mailboxes

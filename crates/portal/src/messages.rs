@@ -1,4 +1,4 @@
-//! The messages: a search whose state is in the address, by page.
+//! The messages: a search whose state is in the address, in pages.
 
 pub(super) mod actions;
 pub(super) mod csv;
@@ -22,10 +22,10 @@ use mailgate_domain::mailboxes::NamedMailbox;
 use mailgate_domain::reports::{LogRow, Position, Scheduled};
 use query::{MessagesQuery, Wanted, WrongField};
 
-/// Mailboxes to choose from; who has more names one by its id.
+/// Mailboxes in the drop-down; with more, the mailbox is entered by its ID.
 const MAILBOXES: usize = 100;
 
-/// Rows of a page.
+/// Rows per page.
 const ROWS: usize = 25;
 
 /// A message in the table.
@@ -65,7 +65,7 @@ impl Row {
     }
 }
 
-/// What was found.
+/// The search result.
 #[derive(Default)]
 struct Found {
     rows: Vec<Row>,
@@ -73,7 +73,7 @@ struct Found {
     total: Option<String>,
     /// The query of the next page.
     next: Option<String>,
-    /// The search came only so far.
+    /// How far back the search got before its time ran out.
     searched_until: Option<Moment>,
 }
 
@@ -85,11 +85,11 @@ struct MessagesPage {
     asked: MessagesQuery,
     wrong: Vec<WrongField>,
     found: Found,
-    /// To choose from; `None`: too many.
+    /// The options; `None`: too many.
     mailboxes: Option<Vec<NamedMailbox>>,
 }
 
-/// Shows what is asked for.
+/// Shows the search result.
 pub(super) async fn list(
     session: Session,
     State(state): State<PortalState>,
@@ -122,7 +122,7 @@ pub(super) async fn list(
     Ok(page(status, &body))
 }
 
-/// The mailboxes to choose from. Without them the page stays usable.
+/// The mailboxes for the drop-down. Without them the page stays usable.
 async fn choice(
     state: &PortalState,
     session: &Session,

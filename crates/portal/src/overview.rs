@@ -1,5 +1,5 @@
 //! The overview: first steps until they are done, what needs attention, and the messages of the last 30 days. Each part
-//! is read by itself, so that the others are shown when one can't be.
+//! is loaded separately, so that one failure doesn't hide the others.
 
 mod attention;
 mod plots;
@@ -27,7 +27,7 @@ struct Step {
     path: String,
 }
 
-/// The messages by day.
+/// Messages by day.
 struct Days {
     total: String,
     is_empty: bool,
@@ -41,18 +41,18 @@ struct Days {
 #[template(path = "overview.html")]
 struct OverviewPage {
     frame: Frame,
-    /// Empty once all is done.
+    /// Empty once all steps are done.
     steps: Vec<Step>,
     attention: Attention,
     /// `None`: they can't be shown at the moment.
     days: Option<Days>,
     /// `None`: they can't be shown at the moment.
     mailboxes: Option<Vec<MailboxBar>>,
-    /// How many messages are counted by mailbox at most.
+    /// Number of recent messages that are counted by mailbox.
     newest: String,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(super) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -92,7 +92,7 @@ pub(super) async fn show(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// What a part shows; the error of one that can't be read goes to the log.
+/// A part's content; the error of a failed part is logged.
 fn known<T>(read: Result<T, sqlx::Error>, part: &'static str) -> Option<T> {
     read.inspect_err(|error| {
         tracing::warn!(%error, part, "a part of the overview can't be shown");
@@ -116,7 +116,7 @@ impl Days {
 
 fn steps(inside: &Inside, has_mailbox: bool, has_sent: bool, has_endpoint: bool) -> Vec<Step> {
     let first = inside.apps.first();
-    // Until there is an app, everything begins with one.
+    // Without an app, creating one is the first step.
     let at_app = |part: &str| {
         first.map_or_else(
             || Section::Apps.path().to_owned(),

@@ -22,7 +22,7 @@ pub fn router(state: PortalState) -> Router {
             "/portal/sign-in/{token}",
             get(sign_in::link::show).post(sign_in::link::sign_in),
         )
-        .route("/portal/sign-in-mail", post(sign_in::mail::ask))
+        .route("/portal/sign-in-mail", post(sign_in::mail::request_link))
         .route(
             "/portal/email-change/{token}",
             get(settings::email_change::show).post(settings::email_change::follow),

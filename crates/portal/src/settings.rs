@@ -1,4 +1,4 @@
-//! The settings: name and address, the API secret behind its forms, who is signed in, and the trail of changes.
+//! The settings: name and address, the API secret behind its forms, the sessions, and the audit trail.
 
 pub(super) mod api_secrets;
 pub(super) mod email_change;
@@ -26,10 +26,10 @@ use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::sign_in::SignedInBy;
 use secret::{Proof, check};
 
-/// Entries of a page of the trail.
+/// Audit trail entries per page.
 const ENTRIES: usize = 20;
 
-/// Where in the trail.
+/// The page's query.
 #[derive(Default, Deserialize)]
 pub(super) struct InTrail {
     #[serde(default)]
@@ -74,7 +74,7 @@ impl OpenSession {
     }
 }
 
-/// A change in the table.
+/// An audit trail entry in the table.
 struct Entry {
     at: Moment,
     action: String,
@@ -110,12 +110,12 @@ struct SettingsPage {
     wrong: Vec<&'static str>,
     label: String,
     email: String,
-    /// The address that waits for its confirmation.
+    /// The new address that waits for confirmation.
     pending_email: Option<String>,
     subscriber_id: String,
-    /// Whether a new address needs the API secret.
+    /// Whether a new address requires the API secret.
     guards_email: bool,
-    /// Whether the API secret is shown without asking for it.
+    /// Whether the API secret is shown without asking for it again.
     is_fresh: bool,
     secrets: Vec<SecretRow>,
     sessions: Vec<OpenSession>,
@@ -124,7 +124,7 @@ struct SettingsPage {
     older: Option<String>,
 }
 
-/// Shows them.
+/// Shows the page.
 pub(super) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -202,10 +202,10 @@ pub(super) async fn change(
         }
     };
     if state.sign_in_mail.is_some() && email.as_str() != session.subscriber.email {
-        // Links that sign in are mailed there.
+        // Sign-in links are mailed there.
         check(&state, &session, &visitor, &sent.proof).await?;
     }
-    // The present address would stop a change that waits for its confirmation; the form says it with whatever else.
+    // The current address would stop a change that waits for confirmation; the form sends it with every other change.
     let is_moved = email.as_str() != session.subscriber.email;
     let change = SubscriberChange {
         label: Some(label),
@@ -229,7 +229,7 @@ fn too_many_email_changes() -> PortalProblem {
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_email_changes",
         "The address was changed too often",
-        "Nothing was changed. Too many changes of the address were asked for within 24 hours; try again tomorrow.",
+        "Nothing was changed. Too many changes of the address were requested within 24 hours; try again tomorrow.",
     )
     .leading("Back to the settings", "/portal/settings")
 }

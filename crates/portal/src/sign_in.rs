@@ -1,4 +1,4 @@
-//! Signing in by the API secret.
+//! Signing in with the API secret.
 
 pub(super) mod link;
 pub(super) mod mail;
@@ -18,12 +18,12 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::{Guest, signed_in};
 use mailgate_domain::accounts::{AuthenticateError, SignInError, Subscriber, Visitor};
 
-/// Where to go on to.
+/// The page to continue to.
 #[derive(Deserialize)]
 pub(super) struct Coming {
     #[serde(default)]
     next: String,
-    /// Set once a link was asked for.
+    /// Set once a link was requested.
     #[serde(default)]
     mailed: String,
 }
@@ -43,22 +43,22 @@ pub(super) struct SignInForm {
 struct SignInPage<'a> {
     frame: Frame,
     next: &'a str,
-    /// Whether links can be mailed.
+    /// Whether the gateway can mail links.
     mails: bool,
     said: Said<'a>,
     email: &'a str,
 }
 
-/// What the form says of what was sent before.
+/// The message above the form.
 #[derive(Clone, Copy)]
 pub(super) enum Said<'a> {
-    /// Nothing was.
+    /// None.
     Nothing,
-    /// The API secret is wrong.
+    /// The API secret is invalid.
     WrongSecret,
-    /// A link is on its way, if the address has an account.
+    /// A link was mailed, if the address has an account.
     Mailed,
-    /// This isn't an address.
+    /// The address is invalid.
     WrongEmail(&'a str),
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn show(
     form(&state, &coming.next, said)
 }
 
-/// Signs in. Wrong secrets take longer the more of them come from an address.
+/// Signs in. Invalid secrets take longer the more of them come from an address.
 pub(super) async fn sign_in(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
@@ -105,7 +105,7 @@ pub(super) async fn sign_in(
     Ok(signed_in(&state, &token, see(next_path(&sent.next))))
 }
 
-/// Whose API secret this is; nobody's takes its time.
+/// The API secret's subscriber; an invalid secret is delayed.
 pub(super) async fn subscriber_of(
     state: &PortalState,
     visitor: &Visitor,
@@ -127,7 +127,7 @@ pub(super) async fn subscriber_of(
     Ok(None)
 }
 
-/// Why nobody was signed in.
+/// Why sign-in failed.
 pub(super) fn failed(error: &SignInError) -> PortalProblem {
     match error {
         SignInError::Spent => PortalProblem::new(

@@ -1,4 +1,4 @@
-//! The webhook endpoints of all apps: how their last seven days went, and the way to each.
+//! The webhook endpoints of all apps, and their deliveries of the last seven days.
 
 pub(super) mod actions;
 pub(super) mod delivery;
@@ -25,10 +25,10 @@ use mailgate_domain::webhooks::{EndpointReport, OwnedEndpoint};
 use mailgate_types::ids::{AppId, EndpointId, SubscriberId, WebhookConfigId};
 use week::Week;
 
-/// Endpoints of a page.
+/// Endpoints per page.
 const ROWS: u16 = 50;
 
-/// Where in the list.
+/// The page's query.
 #[derive(Default, Deserialize)]
 pub(super) struct InList {
     #[serde(default)]
@@ -67,12 +67,12 @@ struct WebhooksPage {
     frame: Frame,
     said: &'static str,
     rows: Vec<Row>,
-    /// The query of the page before.
+    /// The query of the previous page.
     previous: Option<String>,
     next: Option<String>,
 }
 
-/// Lists them.
+/// Shows the list.
 pub(super) async fn list(
     session: Session,
     State(state): State<PortalState>,
@@ -109,7 +109,7 @@ pub(super) async fn list(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// The endpoint that a path names: `wconf_…`, or the app's UUID for its own `webhook_url`.
+/// The endpoint in a path: `wconf_…`, or the app's UUID for its own `webhook_url`.
 pub(super) fn read_id(text: &str) -> Result<EndpointId, PortalProblem> {
     if let Ok(config) = text.parse::<WebhookConfigId>() {
         return Ok(config.into());
@@ -118,7 +118,7 @@ pub(super) fn read_id(text: &str) -> Result<EndpointId, PortalProblem> {
     Ok(AppId(app).into())
 }
 
-/// The subscriber's endpoint that a path names; another subscriber's is nothing.
+/// The subscriber's endpoint in a path; another subscriber's is not found.
 pub(super) async fn find(
     state: &PortalState,
     subscriber: SubscriberId,
@@ -128,7 +128,7 @@ pub(super) async fn find(
     found.ok_or_else(PortalProblem::not_found)
 }
 
-/// An endpoint's page.
+/// The path of an endpoint's page.
 pub(super) fn path(endpoint: &OwnedEndpoint) -> String {
     match endpoint.id.config(endpoint.app) {
         Some(config) => format!("/portal/webhooks/{config}"),
@@ -156,7 +156,7 @@ pub(super) fn status(endpoint: &OwnedEndpoint) -> Status {
     }
 }
 
-/// Which events it receives.
+/// The events that it receives.
 pub(super) fn events(endpoint: &OwnedEndpoint) -> String {
     if endpoint.id.config(endpoint.app).is_none() {
         return "All events".to_owned();

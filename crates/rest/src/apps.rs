@@ -32,15 +32,15 @@ use views::{
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
-    /// Maximum number of apps; all of them by default.
+    /// Maximum number of apps to return; all by default.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
     limit: Option<String>,
-    /// Apps to skip.
+    /// Number of apps to skip.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64)]
     offset: Option<String>,
 }
 
-/// Your apps, the oldest first.
+/// Lists your apps, oldest first.
 #[utoipa::path(
     get,
     path = "/apps",
@@ -138,7 +138,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// One app with its users.
+/// Gets one app with its users.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}",
@@ -178,7 +178,7 @@ pub(super) async fn show(
     Ok(Json(detail))
 }
 
-/// Changes an app; what isn't given stays as it is. An additional API secret that sets `webhook_url` needs
+/// Changes an app. Omitted fields stay as they are. An additional API secret that sets `webhook_url` needs
 /// `webhooks:write` too.
 #[utoipa::path(
     put,
@@ -223,7 +223,7 @@ pub(super) async fn change(
     }))
 }
 
-/// Deletes an app for good, with its mailboxes, keys and waiting mail.
+/// Permanently deletes an app, its mailboxes, keys and queued messages.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}",
@@ -251,7 +251,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The app's send key. The audit trail has each time that it was shown.
+/// Gets the app's send key. The audit trail records each time that it was shown.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/send-key",
@@ -277,7 +277,7 @@ pub(super) async fn send_key(
     }))
 }
 
-/// What to answer where a key can't be shown.
+/// The response where a key can't be shown.
 pub(super) fn unshown(error: &ShowError) -> Problem {
     match error {
         ShowError::Database(error) => Problem::database(error),

@@ -1,4 +1,4 @@
-//! How the subscription stands.
+//! The subscription's status.
 
 pub(super) mod actions;
 pub(super) mod webhook;
@@ -23,7 +23,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 pub(super) struct StatusAnswer {
     /// Whether sending is allowed: the status is `trialing` or `active`.
     allowed: bool,
-    /// The subscription's status; null without a subscription.
+    /// The subscription's status; null if there is no subscription.
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
     /// Whether something needs attention: sending is blocked, the trial ends within 3 days, or the subscription is
@@ -31,12 +31,12 @@ pub(super) struct StatusAnswer {
     show_banner: bool,
 }
 
-/// The subscription as the payment provider has it.
+/// The subscription, as the payment provider reports it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SubscriptionAnswer {
-    /// Whether you are billed at all.
+    /// Whether this gateway bills you.
     has_payprov: bool,
-    /// Null where there is none.
+    /// Null if there is no subscription.
     #[schema(required)]
     subscription: Option<SubscriptionView>,
 }
@@ -50,12 +50,12 @@ pub(super) struct SubscriptionView {
     /// Its ID at the payment provider.
     #[schema(example = "sub_1MowQVLkdIwHu7ixeRlqHVzs")]
     payprov_subscription_id: String,
-    /// The end of the period that is paid, ISO 8601, UTC.
+    /// The end of the paid period, ISO 8601, UTC.
     #[schema(required, format = DateTime)]
     current_period_end: Option<String>,
     /// Whether it ends at period end.
     cancel_at_period_end: bool,
-    /// When the trial ends or ended, ISO 8601, UTC; null without one.
+    /// When the trial ends or ended, ISO 8601, UTC; null if there is no trial.
     #[schema(required, format = DateTime)]
     trial_end: Option<String>,
 }
@@ -72,7 +72,7 @@ impl From<LiveSubscription> for SubscriptionView {
     }
 }
 
-/// The subscription's status as the gateway knows it. The payment provider is not called.
+/// Gets the subscription's status as the gateway knows it, without calling the payment provider.
 #[utoipa::path(
     get,
     path = "/payprov/status",
@@ -96,7 +96,7 @@ pub(super) async fn status(
     }))
 }
 
-/// The subscription, as the payment provider has it at this moment.
+/// Gets the subscription as the payment provider reports it now.
 #[utoipa::path(
     get,
     path = "/payprov/subscription",
@@ -150,7 +150,7 @@ pub(super) fn problem(error: BillingError) -> Problem {
             "There is no payment method: enter one by POST /payprov/checkout-setup first.",
         ),
         BillingError::Declined(code) => {
-            // A word of the provider's own, if it is one.
+            // The provider's own decline code, if it gave one.
             let is_word = !code.is_empty()
                 && code
                     .bytes()
@@ -190,7 +190,7 @@ pub(super) fn problem(error: BillingError) -> Problem {
             "payprov_unavailable",
             "The payment provider can't be reached at the moment. Try again shortly.",
         )
-        .because(format!("the payment provider can't be asked: {error}")),
+        .because(format!("the payment provider can't be reached: {error}")),
         BillingError::Database(error) => Problem::database(&error),
         error @ BillingError::CutOff => Problem::internal(&error),
     }

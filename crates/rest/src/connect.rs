@@ -1,4 +1,4 @@
-//! The connect link: a page that says who asks for what, and its button, which leads to the provider.
+//! The connect link: a page that names the app and the access it requests, and the button that leads to the provider.
 
 mod back;
 mod button;
@@ -35,12 +35,12 @@ use mailgate_server::same_site::is_foreign;
 use mailgate_types::language::Language;
 use pages::{PageProblem, redirect};
 
-/// What a connect link may say.
+/// The query parameters of a connect link.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes what is read by hand")]
+#[expect(dead_code, reason = "describes parameters that are parsed by hand")]
 pub(super) struct LinkParameters {
-    /// The provider. Without it the user chooses on the page.
+    /// The provider. If omitted, the user chooses on the page.
     #[param(value_type = Option<String>, pattern = "^plugin_[ab]$", example = "plugin_a")]
     plugin: Option<String>,
     /// Your own ID for the end user, required when the app is multiuser. It is passed back to your
@@ -50,18 +50,18 @@ pub(super) struct LinkParameters {
     /// The account that the provider's page suggests to the user.
     #[param(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     login_hint: Option<String>,
-    /// The language of the pages: a language tag, such as `de` or `fr-CA`, of one of `en`, `de`, `fr`, `es`, `ja`.
-    /// Without it, or with another one, the browser's `Accept-Language` chooses, and English where that names none of
-    /// them. It is kept until the end, and passed on to a provider that takes one.
+    /// The language of the pages: a language tag, such as `de` or `fr-CA`. Supported are `en`, `de`, `fr`, `es` and
+    /// `ja`. If omitted or unsupported, the browser's `Accept-Language` decides, then English. All pages of this
+    /// connection keep it, and providers that accept a language receive it.
     #[param(value_type = Option<String>, example = "de")]
     locale: Option<String>,
-    /// A connect session, as `POST /apps/{pushable_key}/connect-sessions` puts it into its link. It already holds the
-    /// user and the account, so `user_id` and `login_hint` must not be given with it.
+    /// A connect session, from the link that `POST /apps/{pushable_key}/connect-sessions` returned. It already holds
+    /// the user and the account, so `user_id` and `login_hint` must not be given with it.
     session: Option<String>,
 }
 
 /// The link with which your end users connect a mailbox. Open it in a browser. The response is a page that names the
-/// app and what it will be able to do, with a button for each provider, or for the one that the link names. Opening
+/// app and the access it gets, with a button for each provider, or only for the provider that the link names. Opening
 /// it changes nothing.
 #[utoipa::path(
     get,
@@ -73,14 +73,14 @@ pub(super) struct LinkParameters {
         LinkParameters,
     ),
     responses(
-        (status = 200, body = String, content_type = "text/html", description = "The page", headers(("Set-Cookie" = String, description = "The site where the user opened the link, kept for an hour; without one, nothing is kept"))),
+        (status = 200, body = String, content_type = "text/html", description = "The page", headers(("Set-Cookie" = String, description = "The site where the user opened the link, kept for an hour; left out if there is none"))),
         (status = 403, body = String, content_type = "text/html", description = "`app_suspended`: the operator has suspended the app's account"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
-        (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
+        (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is invalid, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (crate::http::problem::ProblemBody = "application/problem+json"))),
-        (status = 503, body = String, content_type = "text/html", description = "`unavailable`; `not_set_up`: the operator has set up no provider"),
+        (status = 503, body = String, content_type = "text/html", description = "`unavailable`; `not_set_up`: the operator hasn't set up a provider"),
     )
 )]
 pub(super) async fn connect(
@@ -103,7 +103,7 @@ pub(super) async fn connect(
     Ok(response)
 }
 
-/// What the page's button does: redirects the user to the provider. `plugin` is required; the other parameters are
+/// Redirects the user to the provider when the page's button is pressed. `plugin` is required; the other parameters are
 /// those of the link. The response sets cookies, which the callback requires.
 #[utoipa::path(
     post,
@@ -115,7 +115,7 @@ pub(super) async fn connect(
         LinkParameters,
     ),
     responses(
-        (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others; further ones keep the authorization until the user returns, eight at once"))),
+        (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Identifies this browser; further cookies keep the authorization until the user returns, at most eight of them"))),
         (status = 403, body = String, content_type = "text/html", description = "`another_site`: the request came from another site's page; `app_suspended`: the operator has suspended the app's account"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
@@ -145,10 +145,10 @@ pub(super) async fn begin(
     begun.map_err(|problem| problem.to(visitor))
 }
 
-/// Where a press of the button comes from.
+/// The origin of a press of the button.
 struct Press<'a> {
     address: IpAddr,
-    /// The language that was asked for.
+    /// The requested language.
     language: Option<Language>,
     uri: &'a Uri,
     headers: &'a HeaderMap,

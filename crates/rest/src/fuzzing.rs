@@ -1,4 +1,4 @@
-//! Fuzz targets of what callers send by HTTP.
+//! Fuzz targets for HTTP requests.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -29,7 +29,7 @@ use mailgate_types::trusted_peers::TrustedPeers;
 /// Seals cursors.
 const SEAL_KEY: &str = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// Bodies that make or change apps and webhooks.
+/// Bodies that create or change apps and webhooks.
 pub fn rest_bodies(data: &[u8]) {
     let name = |name: &str| {
         assert!(
@@ -96,7 +96,7 @@ pub fn queries(data: &[u8]) {
         && let Ok(wanted) = query.validate(SubscriberId(Uuid::nil()), &keys)
     {
         assert!((1..=100).contains(&wanted.limit));
-        // Nobody but the gateway makes cursors.
+        // Only the gateway makes cursors.
         assert!(matches!(wanted.start, Start::Offset(offset) if offset >= 0));
         let search = wanted.filter.search;
         for text in [search.message_id, search.user, search.subject] {
@@ -115,7 +115,7 @@ fn read<T: DeserializeOwned>(uri: &Uri) -> Option<T> {
     Query::try_from_uri(uri).ok().map(|Query(query)| query)
 }
 
-/// Headers whose values are read.
+/// Headers whose values are parsed.
 pub fn http_headers(data: &[u8]) {
     let mut input = Input::new(data);
     let peer = std::net::IpAddr::from([10, 0, 0, input.byte()]);
@@ -145,7 +145,7 @@ pub fn http_headers(data: &[u8]) {
     );
     let untrusted = TrustedPeers::default().client(peer, [text.as_bytes()].into_iter());
     assert_eq!(untrusted, peer);
-    // A client behind two proxies can't be taken for another by what it writes in front.
+    // A client behind two proxies can't impersonate another by adding addresses to the header.
     let forged = [input.rest(), b",192.0.2.7, 10.0.0.9"].concat();
     for fields in [vec![&forged[..]], vec![input.rest(), b"192.0.2.7"]] {
         let client = trusted.client(peer, fields.into_iter());

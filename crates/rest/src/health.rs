@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do its work.
+//! Liveness and readiness.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -12,7 +12,7 @@ use mailgate_domain::readiness::Ready;
 use mailgate_server::client::arrival;
 use mailgate_types::client_probe;
 
-/// The process answers.
+/// The process responds.
 #[utoipa::path(
     get,
     path = "/healthz",
@@ -20,7 +20,7 @@ use mailgate_types::client_probe;
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
 pub(super) async fn healthz(State(state): State<AppState>, request: Request) -> Response {
-    // `mailgate check` has the sealing keys, and may know whom this process takes for the client.
+    // `mailgate check` has the sealing keys, and may see which address this process takes for the client.
     let proof = request.headers().get(client_probe::HEADER);
     let now = state.clock.now();
     if proof
@@ -32,11 +32,11 @@ pub(super) async fn healthz(State(state): State<AppState>, request: Request) -> 
     "ok\n".into_response()
 }
 
-/// Ready when the database answers and takes writes, its tables are up to date, with the log's partitions of today and
-/// tomorrow, it has confirmed this process's lease within seconds, and the process isn't shutting down. The database is
-/// checked once a second; the answer is the latest result, and never waits for the database. While a name has no
-/// certificate from the ACME server yet, a line says so: the process is ready all the same, since the server's
-/// challenges may come by the same balancer.
+/// Ready when the database responds and accepts writes, its tables are up to date, the log has partitions for today
+/// and tomorrow, it has confirmed this process's lease within seconds, and the process isn't shutting down. The
+/// database is checked once a second; the response is the latest result and never waits for the database. While a name
+/// has no certificate from the ACME server yet, a line says so, but the process is ready: the server's challenges may
+/// come through the same balancer.
 #[utoipa::path(
     get,
     path = "/readyz",

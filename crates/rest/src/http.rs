@@ -1,4 +1,4 @@
-//! What all requests have in common: bodies, queries, fields, headers, who calls, and how a problem is answered.
+//! Shared by all requests: bodies, queries, fields, headers, authentication and problem responses.
 
 pub(super) mod accept;
 pub(super) mod access;

@@ -1,4 +1,4 @@
-//! The log: a page of it, and one message.
+//! The log: pages of messages, and single messages.
 
 pub(super) mod actions;
 mod csv;
@@ -27,14 +27,14 @@ use mailgate_types::moment::iso8601;
 use query::{LogQuery, Wanted, cursor};
 use views::{LogDetailShown, LogItem, LogsShown};
 
-/// Your messages, newest first. A message is listed from its first attempt on. With `status=scheduled`, the messages
-/// that are still to leave, the next one first.
+/// Lists your messages, newest first. A message is listed from its first attempt on. With `status=scheduled`, lists the
+/// messages that are still to be sent, the next one first.
 ///
 /// `total` is exact, and null in a search: with `to_address`, `message_id`, `log_id`, `user_id`, `credential_id` or
-/// `subject`. A search takes up to two seconds, and then says with `searched_until` how far it came. With
-/// `Accept: text/csv` the answer has all messages that match, without `limit`, `offset` and `cursor`: one line for
-/// each, with the fields of a list's entry. Cells that a spreadsheet would take for a formula begin with an
-/// apostrophe. An answer that can't be finished breaks off with its connection.
+/// `subject`. A search takes up to two seconds, and then reports in `searched_until` how far it got. With
+/// `Accept: text/csv` the response has all messages that match, without `limit`, `offset` and `cursor`: one line for
+/// each, with the fields of a list entry. Cells that a spreadsheet would take for a formula begin with an
+/// apostrophe. If the export can't be completed, the connection closes early.
 #[utoipa::path(
     get,
     path = "/logs",
@@ -43,14 +43,14 @@ use views::{LogDetailShown, LogItem, LogsShown};
     security(("api_secret" = ["logs:read"])),
     params(LogQuery),
     responses(
-        (status = 200, description = "A page, or all of it as CSV", content(
+        (status = 200, description = "A page, or all matching messages as CSV", content(
             (LogsShown = "application/json"),
             (String = "text/csv"),
         )),
-        (status = 406, description = "`not_acceptable`: `Accept` refuses JSON, and doesn't ask for CSV"),
+        (status = 406, description = "`not_acceptable`: `Accept` allows neither JSON nor CSV"),
         (status = 422, description = "`invalid_request`"),
-        (status = 429, description = "`rate_limited`: too many requests with this key; `export_in_progress`: you may take one CSV at a time"),
-        (status = 503, description = "`unavailable`: the database can't be reached; `overloaded`: too many CSVs are being taken"),
+        (status = 429, description = "`rate_limited`: too many requests with this key; `export_in_progress`: you can run one CSV export at a time"),
+        (status = 503, description = "`unavailable`: the database can't be reached; `overloaded`: too many CSV exports are in progress"),
     )
 )]
 pub(super) async fn list(
@@ -108,11 +108,11 @@ fn not_acceptable() -> Problem {
     Problem::new(
         StatusCode::NOT_ACCEPTABLE,
         "not_acceptable",
-        "This operation answers with application/json, or text/csv.",
+        "This operation returns application/json or text/csv.",
     )
 }
 
-/// One message with its attempts, bounces and webhook deliveries; also one that is scheduled.
+/// Gets one message with its attempts, bounces and webhook deliveries, also a scheduled one.
 #[utoipa::path(
     get,
     path = "/logs/{log_id}",
@@ -140,7 +140,7 @@ pub(super) async fn show(
     Ok(Json(LogDetailShown::found(log)))
 }
 
-/// The id in a path; what can't be one stands for no message.
+/// The ID in the path; an invalid ID matches no message.
 pub(super) fn read_id(log_id: Result<Path<String>, PathRejection>) -> Result<LogId, Problem> {
     let id = log_id.ok().and_then(|Path(text)| text.parse().ok());
     id.ok_or_else(no_such_log)
@@ -150,6 +150,6 @@ pub(super) fn no_such_log() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "log_not_found",
-        "You have no message with this id in the log.",
+        "You have no message with this ID in the log.",
     )
 }

@@ -12,7 +12,7 @@ use crate::http::authority::OwnedApp;
 use crate::http::problem::Problem;
 use mailgate_types::ids::CredentialId;
 
-/// A mailbox that was disconnected.
+/// A disconnected mailbox.
 #[derive(Serialize, ToSchema)]
 pub(super) struct DisconnectedMailbox {
     /// `cred_…`: the mailbox.
@@ -20,7 +20,7 @@ pub(super) struct DisconnectedMailbox {
     disconnected: String,
 }
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(super) struct OfCredential {
     credential_id: String,
@@ -28,9 +28,9 @@ pub(super) struct OfCredential {
 
 /// Disconnects a mailbox.
 ///
-/// Its tokens are deleted, its grant is revoked at the provider where possible (unless the same account is still
-/// connected elsewhere), and its waiting mail fails. The app receives `user.disconnected` with the reason
-/// `removed`. The mailbox moves to the app's `former_users[]`; its owner may connect it again.
+/// Deletes its tokens, revokes its grant at the provider where possible (unless the same account is still connected
+/// elsewhere), and fails its waiting messages. The app receives `user.disconnected` with the reason `removed`. The
+/// mailbox moves to the app's `former_users[]`; its owner can connect it again.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/credentials/{credential_id}",
@@ -66,11 +66,11 @@ pub(super) async fn disconnect(
     }
 }
 
-/// The same for one that isn't there, one that has ended, and another app's.
+/// The same response for a missing mailbox, a disconnected one, and another app's.
 fn no_such_credential() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "credential_not_found",
-        "The app has no connected mailbox with this id.",
+        "The app has no connected mailbox with this ID.",
     )
 }

@@ -1,4 +1,4 @@
-//! The description of the REST interface (`OpenAPI`), and the page that shows it.
+//! The `OpenAPI` description of the REST interface, and the page that shows it.
 
 pub(super) mod docs;
 pub(super) mod document;

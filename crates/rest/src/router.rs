@@ -104,14 +104,14 @@ fn operations() -> OpenApiRouter<AppState> {
 /// The interface's description as JSON.
 #[must_use]
 pub fn openapi_json() -> String {
-    // Texts and numbers only: nothing in there can fail to be written.
+    // Only strings and numbers: serialization can't fail.
     operations()
         .into_openapi()
         .to_pretty_json()
         .unwrap_or_default()
 }
 
-/// The router; `limit` bounds each request. `pages` have the same frame.
+/// The router; `limit` bounds each request. `pages` get the same layers.
 pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
     let frame = request::Frame {
@@ -126,7 +126,7 @@ pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
         metrics: RequestMetrics::default(),
     };
     let in_time = (HandleErrorLayer::new(too_slow), TimeoutLayer::new(limit));
-    // Any answer may show a secret or a customer's data; what may be kept says so itself.
+    // Any response may hold a secret or a customer's data; a cacheable one sets its own header.
     let no_store = HeaderValue::from_static("no-store");
     let not_kept = SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_store);
     router
@@ -141,7 +141,7 @@ pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
         .layer(not_kept)
 }
 
-/// People who come by a browser get a page, and are led from the front to the portal.
+/// Browsers get a page, and the front page redirects to the portal.
 async fn nothing_here(
     State(state): State<AppState>,
     visitor: Visitor,
@@ -191,11 +191,11 @@ async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
-        "This path takes another method.",
+        "This path doesn't support this method.",
     )
 }
 
-/// The one error that comes out of the layers.
+/// The only error that the layers return.
 async fn too_slow(_: BoxError) -> Problem {
     Problem::new(
         StatusCode::GATEWAY_TIMEOUT,
@@ -204,7 +204,7 @@ async fn too_slow(_: BoxError) -> Problem {
     )
 }
 
-/// A slip of ours must not leave a caller without an answer. The panic itself is logged by the hook.
+/// A panic must not leave a caller without a response. The hook logs the panic itself.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     IntoResponse::into_response(Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,

@@ -37,27 +37,27 @@ use recipients::Recipients;
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
 
-/// JSON may write a message's byte in several of its own, and base64 takes four for three.
+/// JSON can escape a message's byte as several, and base64 turns three bytes into four.
 const JSON_OVERHEAD: usize = 2;
 
-/// Addresses that a refusal names.
+/// Maximum number of addresses that an error lists.
 const NAMED: i64 = 10;
 
-/// A request, and the message that is made of it.
+/// The request, and the message built from it.
 const COPIES: usize = 2;
 
 /// Sends a message from a connected mailbox of the app.
 ///
 /// 200 means that the provider accepted the message; 202 means that the gateway stored it, because of `send_at` or to
-/// retry it, so you must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat
+/// retry it, so you must not. If you get no response, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat
 /// the request with the same `Idempotency-Key` and the same body, after `Retry-After` if it is given: the message is
-/// sent only once. Any other answer would be the same again.
+/// sent only once. Repeating it after any other response would return the same response.
 #[utoipa::path(
     post,
     path = "/send",
     tag = "Send",
     security(("send_key" = []), ("send_key_as_api_key" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Your own ID for this request, kept for a day. Repeating the request with the same body returns the first answer again, with `Idempotent-Replayed: true`, and sends no second message", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Your own ID for this request, kept for a day. Repeating the request with the same body returns the first response again, with `Idempotent-Replayed: true`, and sends no second message", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")),
     request_body = SendRequest,
     responses(
         (status = 200, body = SentResponse, description = "The provider accepted the message"),
@@ -67,12 +67,12 @@ const COPIES: usize = 2;
         (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key; `mailbox_not_allowed`: the send key may not send from any mailbox that matches"),
         (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
         (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
-        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to such; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
-        (status = 429, description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
+        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to them; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
+        (status = 429, description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app's queue quota is full, and this message can't be sent now"),
         (status = 500, description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
-        (status = 502, description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
+        (status = 502, description = "`provider_rejected`: the provider refused the message permanently; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
         (status = 503, description = "`unavailable` or `overloaded`: nothing was sent"),
-        (status = 504, description = "`timeout`: it may still go through"),
+        (status = 504, description = "`timeout`: the message may still be sent"),
     )
 )]
 pub(super) async fn send(
@@ -86,7 +86,7 @@ pub(super) async fn send(
     let read = match read {
         Ok(read) => read,
         Err(problem) => {
-            // Nobody hears what is wrong with a request whose key opens nothing any more.
+            // Hides validation errors from revoked keys.
             app.prove(&state).await?;
             note(&state, app.caller.app().id, &problem, &named);
             return Err(problem);
@@ -121,14 +121,14 @@ pub(super) async fn send(
     Err(problem)
 }
 
-/// Whom a request names, whatever is wrong with it.
+/// The sender and recipient of a request, valid or not.
 #[derive(Default)]
 struct Named {
     from: Option<String>,
     to: Option<String>,
 }
 
-/// Notes what was refused before a mailbox was chosen.
+/// Records a refusal that came before a mailbox was chosen.
 fn note(state: &AppState, app: AppId, problem: &Problem, named: &Named) {
     let reason = match problem.code() {
         "payload_too_large" => Some(RefusalReason::MessageTooLarge),
@@ -140,7 +140,7 @@ fn note(state: &AppState, app: AppId, problem: &Problem, named: &Named) {
     }
 }
 
-/// A request that is as it should be.
+/// A validated request.
 struct Read {
     fields: Fields,
     wanted: Wanted,
@@ -164,11 +164,11 @@ async fn read(
     })
     .await?;
     let key = idempotency_key(headers, &body)?;
-    let mut request = understand(state, app.caller.app(), &body, named).await;
+    let mut request = parse_and_validate(state, app.caller.app(), &body, named).await;
     if request.is_err() && !app.caller.is_proven() {
-        // It may be right for the app as it is by now.
+        // It may be valid for the app's current state.
         app.prove(state).await?;
-        request = understand(state, app.caller.app(), &body, named).await;
+        request = parse_and_validate(state, app.caller.app(), &body, named).await;
     }
     let request = request?;
     Ok(Read {
@@ -187,7 +187,7 @@ async fn read(
     })
 }
 
-async fn understand(
+async fn parse_and_validate(
     state: &AppState,
     app: &SendingApp,
     body: &Bytes,
@@ -202,7 +202,7 @@ async fn understand(
     validate(request, app, state.limits.recipients, state.clock.now())
 }
 
-/// Runs what takes long for `size` bytes off the threads that serve connections.
+/// Runs work on `size` bytes, if they are many, off the threads that serve connections.
 async fn off_thread<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
@@ -223,8 +223,8 @@ fn internal_error() -> Problem {
     )
 }
 
-/// Room that is taken as the request comes. One that tells its length is refused before it comes where there is
-/// none at this moment.
+/// Memory that is reserved as the request arrives. A request that states its length is refused up front if there is no
+/// room.
 fn room_for(
     state: &AppState,
     app: &SendingApp,
@@ -255,7 +255,7 @@ fn overloaded(no_room: NoRoom) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
 }
 
-/// The caller's own name for the request, over the body to the byte.
+/// The caller's idempotency key, over the exact bytes of the body.
 fn idempotency_key(headers: &HeaderMap, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
     let mut named = headers.get_all("idempotency-key").iter();
     let Some(only) = named.next() else {
@@ -285,7 +285,7 @@ fn refused(refusal: Refusal) -> Problem {
         Refusal::Unpreparable(PrepareError::TooLarge(limit)) => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "message_too_large",
-            format!("The message may have {limit} bytes at most."),
+            format!("The message must not exceed {limit} bytes."),
         ),
         Refusal::SendAtPast => Problem::fields(vec![FieldError::new(
             "send_at",
@@ -300,7 +300,7 @@ fn refused(refusal: Refusal) -> Problem {
             "mailbox_not_allowed",
             "This send key may not send from any mailbox that matches user_id, plugin and from.",
         ),
-        // These are worded where more is known of the request.
+        // These are reported where more is known of the request.
         Refusal::Key
         | Refusal::NoMailbox
         | Refusal::OtherSender(_)
@@ -330,7 +330,7 @@ fn not_sent(error: SendError) -> Problem {
     }
 }
 
-/// Why nobody is there to send: a mailbox that was disconnected, or what could have been sent as.
+/// Why no mailbox matches: it was disconnected, or `from` names none of the app's addresses.
 async fn no_mailbox(state: &AppState, wanted: &Wanted) -> Problem {
     let mailboxes = &state.mailboxes;
     let found = async {
@@ -355,12 +355,12 @@ fn disconnected(former: &FormerMailbox) -> Problem {
         StatusCode::UNPROCESSABLE_ENTITY,
         "no_mailbox",
         format!(
-            "The mailbox {email} was disconnected on {since} ({reason}), and no other one matches user_id, plugin and from. Its user has to connect it again."
+            "The mailbox {email} was disconnected on {since} ({reason}), and no other mailbox matches user_id, plugin and from. Its user has to connect it again."
         ),
     )
 }
 
-/// `addresses` are what could have been sent as, if `from` is the reason.
+/// `addresses` are the possible senders, if `from` is the reason.
 fn none_matches(addresses: &[String]) -> Problem {
     let reason = "No connected mailbox of the app matches user_id, plugin and from.";
     let detail = if addresses.is_empty() {
@@ -375,7 +375,7 @@ fn none_matches(addresses: &[String]) -> Problem {
         };
         format!(
             "{reason} The from address may be {shown}{more}. A new one at the provider is recognised within a day, \
-             or once the mailbox is connected again."
+            or once the mailbox is connected again."
         )
     };
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_mailbox", detail)

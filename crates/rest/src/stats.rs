@@ -1,4 +1,4 @@
-//! Statistics: the figures at a glance, and messages by day or month.
+//! Statistics: key figures, and messages by day or month.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,48 +11,48 @@ use crate::http::access::LogsRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::{FieldError, Problem};
 use crate::http::query::Described;
-use crate::openapi::enums::{StatsPeriod, written_out};
+use crate::openapi::enums::{StatsPeriod, inlined};
 use mailgate_domain::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
 };
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// Your figures at a glance. Days and months are UTC; a message belongs to those of its first attempt.
+/// Your key figures. Days and months are UTC; a message counts in those of its first attempt.
 #[derive(Serialize, ToSchema)]
 pub(super) struct StatsShown {
-    /// Your apps.
+    /// Number of apps.
     #[schema(minimum = 0)]
     apps_count: i64,
     /// Active mailboxes of all apps.
     #[schema(minimum = 0)]
     active_oauth_users: i64,
-    /// Messages with the status `sent`, ever.
+    /// Messages with the status `sent`, all time.
     #[schema(minimum = 0)]
     total_emails_sent: i64,
-    /// Messages with the status `sent` of today.
+    /// Messages with the status `sent`, today.
     #[schema(minimum = 0)]
     emails_sent_today: i64,
-    /// Messages with the status `sent` of this month.
+    /// Messages with the status `sent`, this month.
     #[schema(minimum = 0)]
     emails_sent_month: i64,
-    /// Messages, ever, that were sent and have bounced for good for a recipient.
+    /// Messages that were sent and have hard-bounced for a recipient, all time.
     #[schema(minimum = 0)]
     total_emails_bounced: i64,
-    /// Those of today, by the message's first attempt.
+    /// The same, today, by the message's first attempt.
     #[schema(minimum = 0)]
     emails_bounced_today: i64,
-    /// Those of this month, by the message's first attempt.
+    /// The same, this month, by the message's first attempt.
     #[schema(minimum = 0)]
     emails_bounced_month: i64,
-    /// The part of all messages, ever, that are `sent`; 1 where there are none.
+    /// The share of messages with the status `sent`, all time; 1 if there are none.
     #[schema(minimum = 0, maximum = 1)]
     success_rate: f64,
     /// Both plugins.
     plugins: PluginsShown,
 }
 
-/// Both plugins, each by its name.
+/// Both plugins, by name.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PluginsShown {
     /// The first kind of provider.
@@ -61,13 +61,13 @@ pub(super) struct PluginsShown {
     plugin_b_alt: PluginShown,
 }
 
-/// What goes out through one plugin.
+/// Figures of one plugin.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PluginShown {
     /// Active mailboxes.
     #[schema(minimum = 0)]
     credentials_count: i64,
-    /// Messages with the status `sent` of this month.
+    /// Messages with the status `sent`, this month.
     #[schema(minimum = 0)]
     emails_sent_month: i64,
 }
@@ -76,12 +76,12 @@ pub(super) struct PluginShown {
 #[derive(Serialize, ToSchema)]
 pub(super) struct EmailStatsShown {
     /// Days or months.
-    #[schema(schema_with = written_out::<StatsPeriod>)]
+    #[schema(schema_with = inlined::<StatsPeriod>)]
     period: &'static str,
     /// The last 30 days or 12 months (UTC) up to and including the current one, oldest first; those without
     /// messages are listed too.
     data: Vec<PeriodShown>,
-    /// The twelve months together; of `month` only.
+    /// The twelve months together; only for `month`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     summary: Option<SummaryShown>,
@@ -90,25 +90,25 @@ pub(super) struct EmailStatsShown {
 /// The messages of a day or a month, by their first attempt.
 #[derive(Serialize, ToSchema)]
 pub(super) struct PeriodShown {
-    /// `YYYY-MM-DD` of a day, `YYYY-MM` of a month.
+    /// `YYYY-MM-DD` for a day, `YYYY-MM` for a month.
     #[schema(pattern = r"^\d{4}-\d{2}(-\d{2})?$")]
     date: String,
     /// All messages.
     #[schema(minimum = 0)]
     total: i64,
-    /// Those that are `sent`.
+    /// Messages that are `sent`.
     #[schema(minimum = 0)]
     sent: i64,
-    /// Those that the gateway still tries to send.
+    /// Messages that the gateway still tries to send.
     #[schema(minimum = 0)]
     failed_temp: i64,
-    /// Those that were not sent.
+    /// Messages that were not sent.
     #[schema(minimum = 0)]
     failed_perm: i64,
-    /// Of those that are `sent`, how many have bounced for good for a recipient.
+    /// How many of the `sent` messages have hard-bounced for a recipient.
     #[schema(minimum = 0)]
     bounced: i64,
-    /// All messages by plugin; of months only.
+    /// All messages by plugin; only for months.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     by_plugin: Option<ByPlugin>,
@@ -131,21 +131,21 @@ pub(super) struct SummaryShown {
     /// All messages.
     #[schema(minimum = 0)]
     total_12months: i64,
-    /// A twelfth of them, to the nearest whole number.
+    /// The monthly average, rounded to a whole number.
     #[schema(minimum = 0)]
     avg_per_month: i64,
-    /// `YYYY-MM` of the month with the most messages; of several, the latest.
+    /// `YYYY-MM` of the month with the most messages; the latest of several.
     #[schema(pattern = r"^\d{4}-\d{2}$")]
     best_month: String,
-    /// The part of all messages that are `sent`; 1 where there are none.
+    /// The share of all messages that are `sent`; 1 if there are none.
     #[schema(minimum = 0, maximum = 1)]
     success_rate: f64,
-    /// Those that were sent and have bounced for good for a recipient.
+    /// Messages that were sent and have hard-bounced for a recipient.
     #[schema(minimum = 0)]
     bounced_12months: i64,
 }
 
-/// Which messages.
+/// The filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EmailStatsQuery {
@@ -157,7 +157,7 @@ pub(super) struct EmailStatsQuery {
     app_id: Option<String>,
 }
 
-/// Your figures at a glance.
+/// Gets your key figures.
 #[utoipa::path(
     get,
     path = "/stats",
@@ -180,7 +180,7 @@ pub(super) async fn stats(
     Ok(Json(StatsShown::new(&figures)))
 }
 
-/// Your messages by day or month.
+/// Gets your messages by day or month.
 #[utoipa::path(
     get,
     path = "/email-stats",

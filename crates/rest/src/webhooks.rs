@@ -1,5 +1,4 @@
-//! An app's webhook configurations. Their tests are in `test`, what was delivered to them in
-//! `deliveries`.
+//! An app's webhook configurations. Their tests are in `test`, their deliveries in `deliveries`.
 
 pub(super) mod deliveries;
 pub(super) mod delivery;
@@ -24,20 +23,20 @@ use mailgate_domain::webhooks::ConfigurationError;
 use mailgate_types::ids::WebhookConfigId;
 use views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(super) struct OfWebhook {
     webhook_id: String,
 }
 
 impl OfWebhook {
-    /// The id that the path names; what is none of any kind is no configuration either.
+    /// The ID in the path; a malformed ID is answered like an unknown one.
     pub(super) fn id(&self) -> Result<WebhookConfigId, Problem> {
         self.webhook_id.parse().map_err(|_| no_such_webhook())
     }
 }
 
-/// The app's webhook configurations, the oldest first. The secrets are truncated.
+/// Lists the app's webhook configurations, oldest first. The secrets are truncated.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhooks",
@@ -72,7 +71,7 @@ pub(super) async fn list(
     request_body = CreateWebhookRequest,
     responses(
         (status = 201, body = CreatedWebhook),
-        (status = 409, description = "`too_many_webhooks`: the app has 20 already"),
+        (status = 409, description = "`too_many_webhooks`: the app already has 20"),
     )
 )]
 pub(super) async fn create(
@@ -90,7 +89,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// Changes a webhook configuration; what isn't given stays as it is.
+/// Changes a webhook configuration. Omitted fields stay as they are.
 #[utoipa::path(
     put,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}",
@@ -136,7 +135,7 @@ pub(super) async fn change(
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
     ),
     responses(
-        (status = 204, description = "It is deleted"),
+        (status = 204, description = "The configuration is deleted"),
         (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
     )
 )]
@@ -157,12 +156,12 @@ pub(super) async fn delete(
     }
 }
 
-/// The same for one that isn't there and for another app's.
+/// The same response for a missing configuration and for another app's.
 pub(super) fn no_such_webhook() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "webhook_not_found",
-        "The app has no webhook configuration with this id.",
+        "The app has no webhook configuration with this ID.",
     )
 }
 

@@ -176,10 +176,7 @@ async fn all_scopes_together_lead_to_no_secret() {
         caller.post(&format!("{app}/send-keys"), &key).await,
     ] {
         assert_eq!(answer.problem(), main_only);
-        assert_eq!(
-            answer.body["detail"],
-            "Only the main API secret may do this."
-        );
+        assert_eq!(answer.body["detail"], "This requires the main API secret.");
     }
     // Sign-in links are mailed to the contact address.
     let request = caller.request(Method::PATCH, "/me");

@@ -110,7 +110,7 @@ async fn an_app_is_at_its_slug_its_uuid_and_its_pushable_key() {
         hides_all(&page);
         // curl, five programs, and the link's form; SMTP's user name.
         assert!(page.text.matches(&key).count() >= 6, "{}", page.text);
-        for words in ["YOUR_SEND_KEY", "Python", "Ruby", "SMTP", "Make the link"] {
+        for words in ["YOUR_SEND_KEY", "Python", "Ruby", "SMTP", "Create the link"] {
             assert!(page.text.contains(words), "{words}");
         }
     }
@@ -184,7 +184,7 @@ async fn keys_are_revealed_and_renewed_by_the_api_secret() {
     assert!(after != before && page.text.contains(&after));
     let page = renew("webhook-secret").await;
     leaves(&gateway, "webhook_secret.renewed").await;
-    assert!(page.text.contains("whs_") && page.text.contains("signed with the secret before"));
+    assert!(page.text.contains("whs_") && page.text.contains("signed with the previous secret"));
     let page = renew("pushable-key").await;
     assert_eq!(page.location(), format!("{app}?done=key-renewed"));
     leaves(&gateway, "pushable_key.renewed").await;
@@ -233,7 +233,7 @@ async fn refusals_and_suppressions_are_shown() {
     let visitor = Visitor::signed_in(&gateway).await;
     let app = format!("/portal/apps/{}", gateway.app.slug);
     let page = visitor.get(&app).await;
-    for words in ["Nothing was refused", "No recipient has bounced"] {
+    for words in ["Nothing was refused", "No recipient has hard-bounced"] {
         assert!(page.text.contains(words), "{}", page.text);
     }
     sqlx::query("INSERT INTO suppressions (app_id, address, log_id, bounced_at) VALUES ($1, 'bob@example.com', $2, $3)")

@@ -126,11 +126,7 @@ async fn without_its_provider_the_last_known_status_is_shown() {
     assert!(payments.add_fault(fault));
     let page = visitor.get("/portal/billing").await;
     assert_eq!(page.status, 200);
-    for words in [
-        "reached at the moment",
-        "This is what it said last",
-        "Trial",
-    ] {
+    for words in ["reached at the moment", "Last known status, from", "Trial"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let page = visitor.post("/portal/billing/card", &[]).await;

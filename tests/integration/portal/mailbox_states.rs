@@ -53,7 +53,7 @@ async fn a_mailbox_is_shown_reconnected_and_disconnected() {
     let done = format!("{mailbox}?done=disconnected");
     assert_eq!((page.status, page.location()), (303, done.as_str()));
     let page = visitor.get(&done).await;
-    for words in ["Disconnected", "disconnected by you"] {
+    for words in ["Disconnected", "You disconnected it"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let (action, actor, address): (String, String, Option<String>) =
@@ -138,7 +138,7 @@ async fn markup_stays_text_and_others_have_no_say() {
         assert_eq!(page.status, 404, "{action}");
     }
     let page = stranger.get("/portal/mailboxes").await;
-    assert!(page.text.contains("No mailbox yet"), "{}", page.text);
+    assert!(page.text.contains("No mailboxes yet"), "{}", page.text);
     let page = visitor.get(&format!("{mailbox}/reconnect")).await;
     assert_eq!(page.status, 405);
     assert!(

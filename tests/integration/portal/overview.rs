@@ -35,7 +35,7 @@ async fn the_numbers_equal_the_statistics() {
         })
         .await;
     let page = visitor.get("/portal").await;
-    let last = page.text.split("The numbers by day").nth(1).unwrap();
+    let last = page.text.split("Daily figures").nth(1).unwrap();
     let last = last.split("</table>").next().unwrap();
     assert_eq!(last.matches("<th scope=\"row\"").count(), 30, "{last}");
     let row = last.rsplit("<tr>").next().unwrap();
@@ -75,7 +75,7 @@ async fn what_needs_attention_is_said() {
     gateway
         .eventually("it is said", async |_| {
             let page = visitor.get("/portal").await.text;
-            page.contains("Waiting") && page.contains("1 message waits")
+            page.contains("Waiting") && page.contains("1 message waiting")
         })
         .await;
     let page = visitor.get("/portal").await.text;

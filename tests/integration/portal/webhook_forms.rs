@@ -76,7 +76,7 @@ async fn a_form_that_is_sent_again_changes_nothing() {
     assert_eq!(count(&gateway).await, 1);
     let page = visitor.get(&before).await;
     hides_all(&page);
-    assert!(page.text.contains("was added already"), "{}", page.text);
+    assert!(page.text.contains("was already added"), "{}", page.text);
 
     let rotate = format!("{hook}/secret");
     let (last, secret) = (
@@ -100,7 +100,7 @@ async fn a_webhook_is_tested_paused_changed_and_deleted() {
     let gateway = start().await;
     let visitor = Visitor::signed_in(&gateway).await;
     let page = visitor.get("/portal/webhooks").await;
-    assert!(page.text.contains("No webhook yet"), "{}", page.text);
+    assert!(page.text.contains("No webhooks yet"), "{}", page.text);
     let wrong = [("app", "x"), ("url", MARKUP)];
     let page = visitor.post("/portal/webhooks/new", &wrong).await;
     assert_eq!(page.status, 422);
@@ -198,7 +198,7 @@ async fn deliveries_to_an_emptied_url_stay_reachable() {
     gateway
         .eventually("it is delivered", async |_| {
             let page = visitor.get(&hook).await;
-            page.text.contains("Delivered</") && page.text.contains("100 %")
+            page.text.contains("Delivered</") && page.text.contains("100%")
         })
         .await;
     let fields = [("name", "Demo"), ("webhook_url", "")];

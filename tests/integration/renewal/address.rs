@@ -153,7 +153,7 @@ async fn who_moved_the_address_by_a_stolen_secret_sees_nothing_of_the_next() {
     // Until the owner takes the address back.
     let mut ada = Visitor::new(&gateway.daemon.base_url);
     let page = ada.get(&undo).await;
-    assert!(page.text.contains("Take the address back"), "{}", page.text);
+    assert!(page.text.contains("Restore the address"), "{}", page.text);
     let page = ada.post(&undo, &[]).await;
     assert_eq!(page.status, 200, "{}", page.text);
     assert_eq!(ada.post(&undo, &[]).await.status, 410);

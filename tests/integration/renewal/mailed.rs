@@ -91,7 +91,7 @@ async fn an_address_is_taken_back_and_the_secret_renewed_in_one_step() {
 
     let ada = Visitor::new(&gateway.daemon.base_url);
     let page = ada.get(&undo).await;
-    let offer = "Take it back and renew the API secret";
+    let offer = "Restore it and renew the API secret";
     assert!(page.text.contains(offer), "{}", page.text);
     let page = ada.post(&undo, &RENEW).await;
     shows_new_secret(&gateway, &page, &stolen.secret).await;

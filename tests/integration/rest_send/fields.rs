@@ -183,7 +183,7 @@ async fn a_body_over_the_limit_is_refused() {
         assert_eq!(answer.status, expected, "{length}: {}", answer.body);
         if expected == 413 {
             let detail = answer.body["detail"].as_str().unwrap();
-            assert!(detail.contains("bytes at most"), "{detail}");
+            assert!(detail.contains("must not exceed"), "{detail}");
         }
     }
     assert_eq!(gateway.sandbox.inbox.count(), 1);

@@ -1,4 +1,4 @@
-//! What is done with an app: a link is made, options are changed, a recipient is taken off the list, the app is deleted.
+//! Actions on an app: create a connect link, change options, delete a suppression, delete the app.
 
 use askama::Template;
 use axum::extract::State;
@@ -25,14 +25,14 @@ pub(crate) struct RecipientForm {
     to_address: String,
 }
 
-/// What has to be typed before an app is deleted.
+/// The text to type before an app is deleted.
 #[derive(Deserialize)]
 pub(crate) struct NameForm {
     #[serde(default)]
     name: String,
 }
 
-/// Asks before an app is deleted.
+/// The confirmation page for deleting an app.
 #[derive(Template)]
 #[template(path = "delete_app.html")]
 struct DeletePage {
@@ -42,7 +42,7 @@ struct DeletePage {
     wrong: Wrong,
 }
 
-/// Makes a link to connect a mailbox by.
+/// Creates a connect link.
 pub(crate) async fn link(
     owned: OwnedApp,
     State(state): State<PortalState>,
@@ -95,14 +95,14 @@ async fn apply(
         Ok(()) => Ok(Ok(())),
         Err(ChangeError::WouldOrphan(field)) => Ok(Err(Wrong::one(
             field,
-            "This can't be turned off while mailboxes need it. Disconnect those first.",
+            "This can't be turned off while mailboxes need it. Disconnect them first.",
         ))),
         Err(ChangeError::Gone) => Err(PortalProblem::not_found()),
         Err(ChangeError::Database(error)) => Err(PortalProblem::database(&error)),
     }
 }
 
-/// Lets messages to a recipient pass again.
+/// Deletes a recipient's suppression.
 pub(crate) async fn unsuppress(
     owned: OwnedApp,
     State(state): State<PortalState>,
@@ -116,12 +116,17 @@ pub(crate) async fn unsuppress(
     Ok(see(&format!("{}?done=unsuppressed", owned.path())))
 }
 
-/// Asks whether the app is to be deleted.
+/// Shows the confirmation page for deleting the app.
 pub(crate) async fn confirm_delete(owned: OwnedApp, State(state): State<PortalState>) -> Response {
-    ask(&state, owned, StatusCode::OK, Wrong::default()).await
+    confirm_deletion(&state, owned, StatusCode::OK, Wrong::default()).await
 }
 
-async fn ask(state: &PortalState, owned: OwnedApp, status: StatusCode, wrong: Wrong) -> Response {
+async fn confirm_deletion(
+    state: &PortalState,
+    owned: OwnedApp,
+    status: StatusCode,
+    wrong: Wrong,
+) -> Response {
     let (subscriber, slug) = (&owned.session.subscriber, &owned.app.slug);
     let title = "Delete this app?";
     let body = DeletePage {
@@ -133,7 +138,7 @@ async fn ask(state: &PortalState, owned: OwnedApp, status: StatusCode, wrong: Wr
     page(status, &body)
 }
 
-/// Deletes it, if its name was typed; of white space browsers show less than there is.
+/// Deletes it, if its name was typed; browsers collapse white space.
 pub(crate) async fn delete(
     owned: OwnedApp,
     State(state): State<PortalState>,
@@ -145,7 +150,7 @@ pub(crate) async fn delete(
     );
     if !given.eq(name) {
         let wrong = Wrong::one("name", "That isn't the app's name. Nothing was deleted.");
-        return Ok(ask(&state, owned, StatusCode::UNPROCESSABLE_ENTITY, wrong).await);
+        return Ok(confirm_deletion(&state, owned, StatusCode::UNPROCESSABLE_ENTITY, wrong).await);
     }
     let author = owned.session.author();
     if !state.mailboxes.delete_app(owned.app.id, author).await? {

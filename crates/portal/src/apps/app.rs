@@ -1,4 +1,4 @@
-//! One app: its keys, code to copy, links to connect mailboxes by, what was refused, its options, and deleting it.
+//! One app: its keys, code samples, connect links, refused messages, options, and its deletion.
 
 use askama::Template;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use crate::page::words::{Moment, number};
 use crate::page::wrong::Wrong;
 use mailgate_domain::accounts::App;
 
-/// A provider to choose.
+/// A provider in the drop-down.
 struct Provider {
     plugin: &'static str,
     label: String,
@@ -38,13 +38,13 @@ pub(crate) struct AppPage {
     path: String,
     created_at: Moment,
     mailboxes: String,
-    /// Whether secrets are shown without asking for the API secret.
+    /// Whether secrets are shown without asking for the API secret again.
     is_fresh: bool,
     /// Empty until it is revealed.
     send_key: String,
     /// Empty until it is revealed.
     pub(crate) webhook_secret: String,
-    /// Until when the secret before it signs too.
+    /// Until when the previous secret also signs.
     pub(crate) previous_until: Option<Moment>,
     /// The additional send keys; `None`: they can't be shown at the moment.
     keys: Option<Vec<KeyRow>>,
@@ -64,9 +64,9 @@ pub(crate) struct AppPage {
 }
 
 impl AppPage {
-    /// Reads what the page shows. What can't be read is left out of it.
+    /// Loads the page's data. Parts that fail are left out.
     pub(crate) async fn load(state: &PortalState, owned: &OwnedApp) -> Self {
-        // It is large, and many handlers hold it.
+        // Boxed: it is large, and many handlers hold it.
         Box::pin(Self::read(state, owned)).await
     }
 
@@ -111,7 +111,7 @@ impl AppPage {
         }
     }
 
-    /// Shows the send key, in the programs too.
+    /// Shows the send key, also in the code samples.
     pub(crate) fn with_send_key(self, state: &PortalState, send_key: &str) -> Self {
         let values = values(state, &self.app, send_key);
         Self {
@@ -131,7 +131,7 @@ fn values<'a>(state: &'a PortalState, app: &'a App, send_key: &'a str) -> Values
     }
 }
 
-/// Shows it.
+/// Shows the page.
 pub(crate) async fn show(
     owned: OwnedApp,
     State(state): State<PortalState>,

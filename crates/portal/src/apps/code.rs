@@ -1,16 +1,16 @@
-//! Programs that send a message, with an app's own values in them: those of `examples/`, which are tested.
+//! Code samples that send a message, with an app's own values: those of `examples/`, which are tested.
 
-/// Stands for the send key until that is revealed.
+/// Stands for the send key until it is revealed.
 pub(crate) const PLACEHOLDER: &str = "YOUR_SEND_KEY";
 
-/// What a program needs to know.
+/// The values for the samples.
 pub(crate) struct Values<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) pushable_key: &'a str,
     pub(crate) send_key: &'a str,
 }
 
-/// A program.
+/// A code sample.
 pub(crate) struct Sample {
     pub(crate) language: &'static str,
     /// For the copy button.
@@ -95,7 +95,7 @@ impl Values<'_> {
         ]
     }
 
-    /// A program that has its values where they are needed, and not in its environment.
+    /// A sample with its values inlined instead of read from the environment.
     fn sample(
         &self,
         language: &'static str,

@@ -1,4 +1,4 @@
-//! The link with which somebody connects a mailbox: built from what an app knows of them, with its QR code.
+//! A link to connect a mailbox: built from the app's values for the user, with its QR code.
 
 use chrono::TimeDelta;
 use serde::Deserialize;
@@ -16,21 +16,21 @@ use mailgate_types::plugin::Plugin;
 /// How long a personal link lasts.
 const LIFE: TimeDelta = TimeDelta::days(1);
 
-/// Longest name of an app's own for a user, in characters.
+/// Longest ID that an app gives a user, in characters.
 const USER_ID: usize = 255;
 
-/// What a link is asked for with.
+/// The form for a link.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LinkForm {
     pub(crate) user_id: String,
     pub(crate) plugin: String,
     pub(crate) expected_email: String,
-    /// `session`: good for one mailbox, for a day; or `open`: for everybody, for good.
+    /// `session`: for one mailbox, valid for a day; or `open`: for everyone, with no expiry.
     pub(crate) kind: String,
 }
 
-/// What is right of it.
+/// The validated form.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     user_id: Option<String>,
@@ -42,9 +42,9 @@ pub(crate) struct Wanted {
 /// A link.
 pub(crate) struct Link {
     pub(crate) url: String,
-    /// Until when it is good; `None`: for good.
+    /// When it expires; `None`: never.
     pub(crate) expires_at: Option<Moment>,
-    /// `None`: it is too long for one.
+    /// `None`: the link is too long for one.
     pub(crate) code: Option<Drawing>,
 }
 
@@ -53,7 +53,7 @@ fn given(text: &str) -> Option<&str> {
 }
 
 impl LinkForm {
-    /// Checks all of it.
+    /// Validates all of it.
     pub(crate) fn validate(&self, app: &App) -> Result<Wanted, Wrong> {
         let mut wrong = Wrong::default();
         let user_id = given(&self.user_id);
@@ -93,7 +93,7 @@ impl LinkForm {
 }
 
 impl Wanted {
-    /// The link, at the gateway that people reach at `base_url`.
+    /// The link, at the gateway's public `base_url`.
     pub(crate) async fn link(
         self,
         app: &App,

@@ -1,4 +1,4 @@
-//! The fields of an app as forms send them, and what is right of them.
+//! The fields of an app in forms, and their validation.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::page::wrong::Wrong;
 use mailgate_domain::accounts::{App, AppFields, Change};
 use mailgate_types::web_address::{check_web_address, check_webhook_address};
 
-/// A new app, or the options of one. A box that isn't ticked isn't sent.
+/// A new app, or an app's options. Unticked boxes aren't sent.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -38,7 +38,7 @@ impl From<&App> for AppForm {
 }
 
 impl AppForm {
-    /// Itself without blanks around its texts, and what is wrong with it. What is as `before` had it is right: its
+    /// Itself with trimmed texts, and its errors. Values unchanged from `before` are valid: the
     /// rules may have changed since.
     fn checked(&self, before: &Self, allow_private: bool) -> (Self, Wrong) {
         let mut wrong = Wrong::default();
@@ -97,7 +97,7 @@ impl AppForm {
         })
     }
 
-    /// What is to be changed of an app: only what differs, as other programs may change the rest meanwhile.
+    /// The changes to an app: only the differing fields, as other programs may change the rest meanwhile.
     pub(crate) fn change(&self, app: &App, allow_private: bool) -> Result<Change, Wrong> {
         let before = Self::from(app);
         let (form, wrong) = self.checked(&before, allow_private);

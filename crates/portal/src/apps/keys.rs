@@ -1,4 +1,4 @@
-//! An app's keys: shown to who shows the API secret again or has just come by a link, and renewed.
+//! An app's keys: shown after the API secret is entered again or after signing in with a link, and renewed.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -18,7 +18,7 @@ use crate::page::{page, see};
 use crate::settings::secret::{Proof, Renewal, check};
 use mailgate_domain::accounts::{AppKey, RenewError, ShowError, Visitor, WebhookSecrets};
 
-/// The rest of the path.
+/// The path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfKey {
     key: String,
@@ -35,7 +35,7 @@ impl OfKey {
     }
 }
 
-/// Asks before a key is renewed.
+/// The confirmation page for renewing a key.
 #[derive(Template)]
 #[template(path = "renew_key.html")]
 struct RenewPage {
@@ -44,11 +44,11 @@ struct RenewPage {
     key: &'static str,
     warning: &'static str,
     is_fresh: bool,
-    /// The mark of the key that is current when the page is made.
+    /// The fingerprint of the current key when the page was made.
     last: String,
 }
 
-/// The ask-again rule, with the way back to the app.
+/// Requires the API secret again, with the way back to the app.
 async fn prove(
     state: &PortalState,
     owned: &OwnedApp,
@@ -66,7 +66,7 @@ fn unshown(error: &ShowError) -> PortalProblem {
     }
 }
 
-/// What to answer where nothing was renewed.
+/// The response if nothing was renewed.
 fn unrenewed(owned: &OwnedApp, error: &RenewError) -> Result<Response, PortalProblem> {
     Err(match error {
         RenewError::Before => return Ok(see(&format!("{}?done=renewed-before", owned.path()))),
@@ -82,7 +82,7 @@ fn with_webhook_secret(mut body: AppPage, secrets: &WebhookSecrets) -> AppPage {
     body
 }
 
-/// Shows a secret, in the answer and nowhere else.
+/// Shows a secret, only in this response.
 pub(crate) async fn reveal(
     owned: OwnedApp,
     Path(of): Path<OfKey>,
@@ -115,7 +115,7 @@ pub(crate) async fn reveal(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Asks whether a key is to be renewed.
+/// Shows the confirmation page for renewing a key.
 pub(crate) async fn confirm(
     owned: OwnedApp,
     Path(of): Path<OfKey>,
@@ -126,7 +126,7 @@ pub(crate) async fn confirm(
         AppKey::Send => (
             "Renew the send key?",
             "send-key",
-            "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until they have the new one.",
+            "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until you update them.",
         ),
         AppKey::Webhook => (
             "Renew the webhook secret?",
@@ -136,7 +136,7 @@ pub(crate) async fn confirm(
         AppKey::Pushable => (
             "Renew the pushable key?",
             "pushable-key",
-            "You get a new pushable key. Connect links with the current one stop working, and programs have to name the new one.",
+            "You get a new pushable key. Connect links with the current one stop working, and programs must use the new one.",
         ),
     };
     let last = state.accounts.key_mark(owned.app.id, which).await?;
@@ -144,7 +144,7 @@ pub(crate) async fn confirm(
     let body = RenewPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
         path: owned.path(),
-        // The pushable key is no secret.
+        // The pushable key isn't secret.
         is_fresh: key == "pushable-key" || owned.session.is_fresh(state.clock.now()),
         key,
         warning,
@@ -153,7 +153,7 @@ pub(crate) async fn confirm(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Renews a key, and shows the new one. A form that is sent again, as by a reload of that answer, renews nothing.
+/// Renews a key, and shows the new one. Resubmitting the form, for example by reloading the response, renews nothing.
 pub(crate) async fn renew(
     owned: OwnedApp,
     Path(of): Path<OfKey>,

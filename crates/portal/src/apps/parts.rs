@@ -1,4 +1,4 @@
-//! Parts of an app's page that may fail without the rest of it: refusals, and recipients that have bounced.
+//! Parts of an app's page that may fail independently: refusals, and suppressed recipients.
 
 use crate::PortalState;
 use crate::page::words::{Moment, door, number};
@@ -6,10 +6,10 @@ use mailgate_domain::accounts::SUPPRESSED_FOR;
 use mailgate_types::ids::AppId;
 use mailgate_types::refusal::RefusalReason;
 
-/// Refusals that are listed.
+/// Maximum number of refusals listed.
 const REFUSALS: i64 = 20;
 
-/// Suppressed recipients that are listed.
+/// Maximum number of suppressed recipients listed.
 const SUPPRESSED: i64 = 20;
 
 /// A refusal in the table.
@@ -29,14 +29,14 @@ pub(crate) struct Recipient {
     pub(crate) expires_at: Moment,
 }
 
-/// Recipients that have bounced.
+/// Suppressed recipients.
 pub(crate) struct Suppressed {
     pub(crate) rows: Vec<Recipient>,
-    /// How many there are in all.
+    /// The total number.
     pub(crate) total: String,
 }
 
-/// What was refused of late; `None` if that can't be read.
+/// Recent refusals; `None` if they can't be loaded.
 pub(crate) async fn refusals(state: &PortalState, app: AppId) -> Option<Vec<Refusal>> {
     let report = state.refusals.of_app(app, REFUSALS).await;
     let report = report
@@ -56,10 +56,12 @@ fn reason(reason: RefusalReason) -> &'static str {
     match reason {
         RefusalReason::SubscriberSuspended => "The operator has suspended the account",
         RefusalReason::SubscriptionBlocked => "The subscription doesn't allow sending",
-        RefusalReason::PkMismatch => "The pushable key is another app's",
-        RefusalReason::MailboxNotAllowed => "The send key may not send from a mailbox that matches",
+        RefusalReason::PkMismatch => "The pushable key belongs to another app",
+        RefusalReason::MailboxNotAllowed => {
+            "The send key may not send from any mailbox that matches"
+        }
         RefusalReason::MessageTooLarge => "The message is too large",
-        RefusalReason::InvalidRequest => "A field of the request is wrong",
+        RefusalReason::InvalidRequest => "A field of the request is invalid",
         RefusalReason::NoMailbox => "No connected mailbox matches",
         RefusalReason::RecipientSuppressed => "The recipient has bounced before",
         RefusalReason::FromNotAuthorized => "No connected mailbox may send as From",
@@ -67,7 +69,7 @@ fn reason(reason: RefusalReason) -> &'static str {
     }
 }
 
-/// Recipients that have bounced; `None` if they can't be read.
+/// Suppressed recipients; `None` if they can't be loaded.
 pub(crate) async fn suppressed(state: &PortalState, app: AppId) -> Option<Suppressed> {
     let page = state.accounts.suppressions(app, None, SUPPRESSED, 0).await;
     let page = page

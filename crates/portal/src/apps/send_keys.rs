@@ -1,4 +1,4 @@
-//! Additional send keys of an app: listed on its page, created with their value shown once, deleted.
+//! An app's additional send keys: listed on its page, created with their value shown once, deleted.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use mailgate_domain::accounts::{MOST_SEND_KEYS, NewSendKey, SendKeyError, SendKe
 use mailgate_types::ids::{CredentialId, SendKeyId};
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
 
-/// Mailboxes that are offered.
+/// Maximum number of mailboxes offered.
 const MOST_MAILBOXES: usize = 100;
 
 /// A key in the table.
@@ -35,9 +35,9 @@ pub(crate) struct KeyRow {
     pub(crate) created_at: Moment,
     pub(crate) last_used_at: Option<Moment>,
     pub(crate) expires_at: Option<Moment>,
-    /// Where it may be used from.
+    /// The addresses that may use it.
     pub(crate) allowed: String,
-    /// What it may send from.
+    /// The mailboxes that it may send from.
     pub(crate) mailboxes: String,
 }
 
@@ -61,7 +61,7 @@ impl KeyRow {
     }
 }
 
-/// The additional keys of an app; `None` if they can't be read.
+/// The additional keys of an app; `None` if they can't be loaded.
 pub(crate) async fn rows(state: &PortalState, owned: &OwnedApp) -> Option<Vec<KeyRow>> {
     let keys = state.accounts.send_keys(owned.app.id).await;
     let keys = keys
@@ -71,7 +71,7 @@ pub(crate) async fn rows(state: &PortalState, owned: &OwnedApp) -> Option<Vec<Ke
     Some(additional.map(|shown| KeyRow::new(shown.key)).collect())
 }
 
-/// A mailbox to choose.
+/// A mailbox in the form.
 struct Choice {
     id: String,
     email: String,
@@ -169,7 +169,7 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewSendKey, Wrong> {
     }
 }
 
-/// Creates a key, and shows its value this once.
+/// Creates a key, and shows its value once.
 pub(crate) async fn create(
     owned: OwnedApp,
     State(state): State<PortalState>,
@@ -193,7 +193,7 @@ pub(crate) async fn create(
         }
         Err(SendKeyError::TooMany) => {
             let text = format!(
-                "The app has {MOST_SEND_KEYS} additional send keys already. Delete one first."
+                "The app already has {MOST_SEND_KEYS} additional send keys. Delete one first."
             );
             return form(&state, &owned, &fields, Wrong::one("name", text)).await;
         }
@@ -203,14 +203,14 @@ pub(crate) async fn create(
     let title = "The new send key";
     let body = NewKeyPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
-        hint: "Programs send with it as the X-Send-Key of POST /send, or as the SMTP password.",
+        hint: "Programs use it as X-Send-Key in POST /send, or as the SMTP password.",
         value: value.expose(),
         back: Cow::Owned(owned.path()),
     };
     Ok(page(StatusCode::CREATED, &body))
 }
 
-/// The rest of the path.
+/// The path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfKey {
     id: String,
@@ -222,7 +222,7 @@ impl OfKey {
     }
 }
 
-/// Asks whether a key is to be deleted.
+/// Shows the confirmation page for deleting a key.
 pub(crate) async fn confirm_delete(
     owned: OwnedApp,
     Path(of): Path<OfKey>,

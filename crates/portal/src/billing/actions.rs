@@ -1,4 +1,4 @@
-//! What a subscriber does about its subscription.
+//! Actions on a subscription.
 
 use askama::Template;
 use axum::extract::State;
@@ -13,19 +13,19 @@ use crate::page::{page, see};
 use mailgate_domain::billing::BillingError;
 use mailgate_domain::billing::PayprovError;
 
-/// Asks before the subscription is cancelled.
+/// The confirmation page for cancelling the subscription.
 #[derive(Template)]
 #[template(path = "cancel_subscription.html")]
 struct CancelPage {
     frame: Frame,
 }
 
-/// Where the payment provider's pages lead back to.
+/// Where the payment provider's pages return to.
 fn back(state: &PortalState) -> String {
     format!("{}/billing", state.address)
 }
 
-/// To the page on which a card is entered.
+/// Redirects to the payment provider's page for adding a card.
 pub(crate) async fn add_card(
     session: Session,
     State(state): State<PortalState>,
@@ -35,7 +35,7 @@ pub(crate) async fn add_card(
     Ok(see(&url.await.map_err(unchanged)?))
 }
 
-/// To the payment provider's portal.
+/// Redirects to the payment provider's customer portal.
 pub(crate) async fn visit(
     session: Session,
     State(state): State<PortalState>,
@@ -45,7 +45,7 @@ pub(crate) async fn visit(
     Ok(see(&url.await.map_err(unchanged)?))
 }
 
-/// Pays what is open, or starts the subscription again.
+/// Pays open invoices, or restarts the subscription.
 pub(crate) async fn pay(
     session: Session,
     State(state): State<PortalState>,
@@ -59,14 +59,14 @@ pub(crate) async fn pay(
     Ok(see(&format!("/portal/billing?done={done}")))
 }
 
-/// Asks whether it is to be cancelled.
+/// Shows the confirmation page for cancelling.
 pub(crate) async fn confirm_cancel(session: Session, State(state): State<PortalState>) -> Response {
     let title = "Cancel the subscription?";
     let frame = Frame::load(&state, &session.subscriber, Section::Billing, title, None).await;
     page(StatusCode::OK, &CancelPage { frame })
 }
 
-/// Cancels it at the end of its period.
+/// Cancels it at period end.
 pub(crate) async fn cancel(
     session: Session,
     State(state): State<PortalState>,
@@ -99,13 +99,13 @@ fn unchanged(error: BillingError) -> PortalProblem {
             StatusCode::CONFLICT,
             "subscription_not_active",
             "This needs an active subscription",
-            "Add a card and pay what is open first.",
+            "Add a card and pay the open invoices first.",
         ),
         BillingError::InFlight => (
             StatusCode::CONFLICT,
             "reactivation_in_flight",
-            "A payment is under way",
-            "The payment is being made by another request. Load the billing page again in a minute.",
+            "A payment is in progress",
+            "Another request is making the payment. Reload the billing page in a minute.",
         ),
         BillingError::NoPaymentMethod => (
             StatusCode::CONFLICT,

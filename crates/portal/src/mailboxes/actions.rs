@@ -1,4 +1,4 @@
-//! What a subscriber does with a mailbox: a link to connect it again, and disconnecting it.
+//! Actions on a mailbox: get a reconnect link, and disconnect it.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -14,7 +14,7 @@ use crate::page::words::Moment;
 use crate::page::{page, see};
 use mailgate_types::ids::CredentialId;
 
-/// The link, for its user.
+/// The reconnect link, for its user.
 #[derive(Template)]
 #[template(path = "reconnect_link.html")]
 struct LinkPage {
@@ -25,7 +25,7 @@ struct LinkPage {
     expires_at: Moment,
 }
 
-/// Asks before it is disconnected.
+/// The confirmation page for disconnecting it.
 #[derive(Template)]
 #[template(path = "disconnect_mailbox.html")]
 struct DisconnectPage {
@@ -34,7 +34,7 @@ struct DisconnectPage {
     email: String,
 }
 
-/// Mints a link by which its own user connects this address again.
+/// Creates a link with which the mailbox's user reconnects this address.
 pub(crate) async fn reconnect(
     session: Session,
     State(state): State<PortalState>,
@@ -45,7 +45,7 @@ pub(crate) async fn reconnect(
         .mailboxes
         .reconnect_session(&mailbox, session.author());
     let minted = minted.await?;
-    let (section, title) = (Section::Mailboxes, "The link to connect it again");
+    let (section, title) = (Section::Mailboxes, "Reconnect link");
     let slug = Some(mailbox.slug.as_str());
     let (base_url, key, token) = (&state.base_url, &mailbox.pushable_key, &minted.token);
     let body = LinkPage {
@@ -58,7 +58,7 @@ pub(crate) async fn reconnect(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Asks whether it is to be disconnected.
+/// Shows the confirmation page for disconnecting.
 pub(crate) async fn confirm_disconnect(
     session: Session,
     State(state): State<PortalState>,
@@ -90,7 +90,7 @@ pub(crate) async fn disconnect(
             StatusCode::CONFLICT,
             "mailbox_disconnected",
             "The mailbox is unchanged",
-            "It was disconnected already.",
+            "It was already disconnected.",
         )
         .leading(
             "Back to the mailbox",

@@ -1,4 +1,4 @@
-//! One mailbox: how it is, why, and what to do.
+//! One mailbox: its status, the reason, and the actions.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -39,7 +39,7 @@ struct MailboxPage {
     refused: Option<String>,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -73,7 +73,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// The subscriber's mailbox that a path names; another subscriber's is nothing.
+/// The subscriber's mailbox in a path; another subscriber's is not found.
 pub(crate) async fn find(
     state: &PortalState,
     subscriber: SubscriberId,

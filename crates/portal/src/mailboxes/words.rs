@@ -1,14 +1,14 @@
-//! How the portal says how a mailbox is, and why.
+//! A mailbox's status in words, with the reason.
 
 use chrono::{DateTime, Utc};
 
 use crate::page::words::{Moment, Status};
 use mailgate_domain::mailboxes::OwnedMailbox;
 
-/// How it is, since when, and why.
+/// The status, since when, and why.
 pub(crate) struct State {
     pub(crate) status: Status,
-    /// Unknown of a pause: its end alone is kept.
+    /// Unknown for a pause: only its end is stored.
     pub(crate) since: Option<Moment>,
     pub(crate) why: &'static str,
 }
@@ -24,7 +24,7 @@ impl State {
                 "Paused",
                 "busy",
                 None,
-                "Its provider asked for a pause in sending. Messages wait, and are sent afterwards.",
+                "The provider asked to pause sending. Messages are queued and sent afterwards.",
             ),
             (None, None) => ("Connected", "good", Some(mailbox.connected_at), ""),
         };
@@ -39,16 +39,16 @@ impl State {
 fn reason(reason: &str) -> (&'static str, &'static str, &'static str) {
     let why = match reason {
         "invalid_grant" => {
-            "The provider ended the access: it was withdrawn, has expired, or the password was changed. Its user must connect it again."
+            "The provider ended the access: it was withdrawn, has expired, or the password was changed. Its user must reconnect it."
         }
         "interaction_required" => {
-            "The provider wants its user to act in a browser, for example because of an organization's policy. Its user must connect it again."
+            "The provider requires its user to act in a browser, for example because of an organization's policy. Its user must reconnect it."
         }
         "consent_required" => {
-            "Its user, or an administrator, must agree to the access again. Connecting it again asks for that."
+            "Its user, or an administrator, must agree to the access again. Reconnecting asks for this."
         }
         "login_required" => {
-            "The provider wants its user to sign in again. Its user must connect it again."
+            "The provider requires its user to sign in again. Its user must reconnect it."
         }
         "replaced" => {
             return (
@@ -61,15 +61,15 @@ fn reason(reason: &str) -> (&'static str, &'static str, &'static str) {
             return (
                 "Disconnected",
                 "plain",
-                "It was disconnected by you or through the API.",
+                "You disconnected it, here or through the API.",
             );
         }
-        _ => "Its user must connect it again.",
+        _ => "Its user must reconnect it.",
     };
     ("Disconnected", "bad", why)
 }
 
-/// The pause that its provider asked for ends then.
+/// When the pause that its provider requested ends.
 pub(crate) fn parked(until: Option<DateTime<Utc>>) -> Option<Moment> {
     until.map(Moment::new)
 }

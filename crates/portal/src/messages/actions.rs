@@ -1,4 +1,4 @@
-//! What a subscriber does with a message that waits: it is tried now, or cancelled.
+//! Actions on a waiting message: retry it now, or cancel it.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use mailgate_domain::sending::queue::{QueueError, Scope};
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::LogStatus;
 
-/// Asks before something is done that can't be taken back.
+/// The confirmation page for an action that can't be undone.
 #[derive(Template)]
 #[template(path = "cancel_message.html")]
 struct CancelPage {
@@ -38,7 +38,7 @@ pub(crate) async fn retry(
     Ok(see(&format!("/portal/messages/{id}?done=retried")))
 }
 
-/// Asks whether it is to be cancelled.
+/// Shows the confirmation page for cancelling.
 pub(crate) async fn confirm_cancel(
     session: Session,
     State(state): State<PortalState>,

@@ -1,4 +1,4 @@
-//! The messages that a search finds, as CSV.
+//! A search's messages as CSV.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use mailgate_domain::reports::{ExportError, NoTurn};
 
-/// All rows of a search, whichever page it is at.
+/// All rows of a search, regardless of the page.
 pub(crate) async fn export(
     session: Session,
     State(state): State<PortalState>,
@@ -45,14 +45,14 @@ fn refused(error: &ExportError) -> PortalProblem {
         ExportError::NoTurn(NoTurn::OfSubscriber) => PortalProblem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "export_in_progress",
-            "An export is under way",
+            "An export is in progress",
             "One export can run at a time. Wait until the other one has finished.",
         ),
         ExportError::NoTurn(NoTurn::InAll) => PortalProblem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "overloaded",
             "Please try again shortly",
-            "Too many exports are under way at the moment.",
+            "Too many exports are in progress at the moment.",
         ),
         ExportError::Database(error) => PortalProblem::database(error),
     }

@@ -1,4 +1,4 @@
-//! One message: what it is, and what has happened to it.
+//! One message: its details and its timeline.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -17,19 +17,19 @@ use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::ids::LogId;
 
-/// What is to be known of a message beside its timeline.
+/// The message's details and timeline.
 struct Shown {
     id: LogId,
     status: Status,
     subject: String,
     from: String,
     to: String,
-    /// Words and values: Cc, metadata and the like.
+    /// Labels and values: Cc, metadata and the like.
     facts: Vec<(String, String)>,
     timeline: Vec<Happening>,
     can_retry: bool,
     can_cancel: bool,
-    /// Whether it arrived isn't known.
+    /// Whether its delivery is unconfirmed.
     is_unknown: bool,
 }
 
@@ -42,7 +42,7 @@ struct MessagePage {
     message: Shown,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -52,7 +52,7 @@ pub(crate) async fn show(
     let id = read_id(&log_id)?;
     let found = state.reports.log(session.id(), id).await?;
     let found = found.ok_or_else(PortalProblem::not_found)?;
-    // The log says whose it is; what waits only adds to it.
+    // The log row decides ownership; the queue only adds details.
     let waiting = state.queue.show(id).await?.map(|(waiting, _)| waiting);
     let message = match found {
         FoundMessage::Logged(detail) => Shown::logged(&detail, waiting.as_ref()),
@@ -83,7 +83,7 @@ fn title(subject: &str) -> String {
     title.to_owned()
 }
 
-/// The id in a path; what can't be one stands for no message.
+/// The ID in a path; an invalid ID matches no message.
 pub(crate) fn read_id(text: &str) -> Result<LogId, PortalProblem> {
     text.parse().map_err(|_| PortalProblem::not_found())
 }

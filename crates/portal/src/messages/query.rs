@@ -1,4 +1,4 @@
-//! The search on the messages page, and what is right of it.
+//! The search on the messages page, and its validation.
 
 use std::fmt::Display;
 
@@ -13,10 +13,10 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::seal::{SealError, SealKeys};
 use mailgate_types::sealed_text;
 
-/// Longest text that is searched for, in characters.
+/// Longest search text, in characters.
 const LONGEST: usize = 998;
 
-/// What the page is asked with; a form sends all of it, and empty is as good as missing.
+/// The page's query; a form sends all fields, and an empty field counts as missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct MessagesQuery {
@@ -33,23 +33,23 @@ pub(crate) struct MessagesQuery {
     cursor: String,
 }
 
-/// What is asked for.
+/// The validated search.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) filter: Filter,
-    /// Those that are still to leave, and none of the log.
+    /// Messages that are still to be sent, instead of the log.
     pub(crate) is_scheduled: bool,
     pub(crate) start: Start,
 }
 
-/// A field that is wrong, and what would be right.
+/// An invalid field, with its rule.
 #[derive(Debug)]
 pub(crate) struct WrongField {
     pub(crate) label: &'static str,
     pub(crate) text: String,
 }
 
-/// Reads a field that isn't empty, and notes what is wrong with it.
+/// Parses a field that isn't empty, and records an error.
 fn take<T, E: Display>(
     wrong: &mut Vec<WrongField>,
     label: &'static str,
@@ -65,20 +65,20 @@ fn take<T, E: Display>(
     .ok()
 }
 
-/// A text without control characters.
+/// A string without control characters.
 fn plain(text: &str) -> Result<String, &'static str> {
     let fits = text.chars().count() <= LONGEST && !text.contains(char::is_control);
     fits.then(|| text.to_owned()).ok_or("is too long")
 }
 
-/// Without its angle brackets.
+/// Without angle brackets.
 fn message_id(text: &str) -> Result<String, &'static str> {
     let inside = text.strip_prefix('<').and_then(|id| id.strip_suffix('>'));
     plain(inside.unwrap_or(text))
 }
 
 impl MessagesQuery {
-    /// Checks all of it.
+    /// Validates all of it.
     pub(crate) fn validate(
         &self,
         subscriber: SubscriberId,
@@ -104,7 +104,7 @@ impl MessagesQuery {
         let filter = Filter {
             app: take(&mut wrong, "App", &self.app, AppReference::parse),
             status: take(&mut wrong, "Status", status, |text| {
-                text.parse().map_err(|_| "isn't one of those offered")
+                text.parse().map_err(|_| "isn't one of the options")
             }),
             plugin: None,
             bounced: take(&mut wrong, "Bounced", &self.bounced, |text| {
@@ -116,7 +116,7 @@ impl MessagesQuery {
         };
         let position = take(&mut wrong, "Page", &self.cursor, |text| {
             let position = sealed_text::open(keys, &self.context(subscriber), text);
-            position.ok_or("is of another search; search again")
+            position.ok_or("belongs to another search; search again")
         });
         if !wrong.is_empty() {
             return Err(wrong);
@@ -128,7 +128,7 @@ impl MessagesQuery {
         })
     }
 
-    /// A cursor is good for its subscriber's own rows, and for the search that it came with.
+    /// A cursor is valid only for its subscriber's own rows, and for its own search.
     fn context(&self, subscriber: SubscriberId) -> String {
         format!(
             "a page of the portal's messages of {subscriber} by {}",
@@ -136,7 +136,7 @@ impl MessagesQuery {
         )
     }
 
-    /// The query of this search, from its first page on.
+    /// The query of this search, for its first page.
     pub(crate) fn search(&self) -> String {
         let fields = [
             ("app", &self.app),
@@ -158,19 +158,19 @@ impl MessagesQuery {
         )
     }
 
-    /// Whether anything but the app is asked for.
+    /// Whether any filter but the app is set.
     pub(crate) fn is_filtered(&self) -> bool {
         let app = query(&[("app", &self.app)]);
         let search = self.search();
         !search.is_empty() && search != app
     }
 
-    /// Whether this mailbox's messages are asked for.
+    /// Whether this mailbox is selected.
     pub(crate) fn is_of(&self, mailbox: &NamedMailbox) -> bool {
         self.credential_id.trim().parse() == Ok(mailbox.id)
     }
 
-    /// Whether a mailbox is named that isn't among these.
+    /// Whether the selected mailbox isn't among these.
     pub(crate) fn is_of_another(&self, mailboxes: &[NamedMailbox]) -> bool {
         !self.credential_id.is_empty() && !mailboxes.iter().any(|mailbox| self.is_of(mailbox))
     }

@@ -1,4 +1,4 @@
-//! What has happened to a message, as one timeline.
+//! A message's history as one timeline.
 
 use chrono::{DateTime, Utc};
 
@@ -10,16 +10,16 @@ use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::door::Door;
 use mailgate_types::log_status::LogStatus;
 
-/// Something that happened, or is to happen.
+/// A past or future event.
 pub(crate) struct Happening {
     order: DateTime<Utc>,
-    /// `None`: it isn't known.
+    /// `None`: unknown.
     pub(crate) at: Option<Moment>,
     pub(crate) title: String,
     pub(crate) status: Status,
-    /// Somebody else's words, or ours.
+    /// An external text, or ours.
     pub(crate) text: String,
-    /// An id to copy; empty: none.
+    /// An ID to copy; empty: none.
     pub(crate) id: String,
 }
 
@@ -46,7 +46,7 @@ impl Happening {
         }
     }
 
-    /// Without a moment, at a place among the others.
+    /// Without a time, at a place among the others.
     fn undated(order: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
         Self {
             at: None,
@@ -109,24 +109,24 @@ impl Happening {
         let at = message.next_attempt_at.unwrap_or(message.opened_at);
         if message.in_progress {
             let status = marked("In progress", "busy");
-            return Some(Self::new(at, "Being sent at this moment", status));
+            return Some(Self::new(at, "Being sent now", status));
         }
         let at = message.next_attempt_at?;
         Some(Self::new(at, "Next attempt", marked("Planned", "busy")))
     }
 }
 
-/// Of a message of the log, in the order of time; `waiting` while it is in the queue.
+/// The timeline of a logged message, in order of time; `waiting` while it is in the queue.
 pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Vec<Happening> {
     let log = &detail.details.log;
     let is_cancelled = is_cancelled(log);
-    // The id of a message that was scheduled has the moment at which it was to leave.
+    // The ID of a scheduled message holds its `send_at`.
     let was_scheduled = is_cancelled && detail.attempts.is_empty();
     let accepted = log.id.moment().unwrap_or(log.sent_at);
     let accepted = (!was_scheduled).then_some(accepted);
     let mut all = vec![Happening::accepted(accepted, detail.details.door)];
     all.extend(detail.attempts.iter().map(Happening::attempt));
-    // No attempt is written of a message that left at the first one.
+    // A message that was sent at its first attempt has no attempt rows.
     if detail.attempts.is_empty() && log.status == LogStatus::Sent {
         let sent = status(log.status.as_str(), false);
         all.push(Happening::new(log.sent_at, "Attempt 1", sent));
@@ -139,15 +139,15 @@ pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
         let end = DateTime::<Utc>::MAX_UTC;
         all.push(Happening::undated(end, "Cancelled", cancelled()));
     }
-    // Sorting keeps the order of what happened in the same millisecond.
+    // A stable sort keeps the order of events in the same millisecond.
     all.sort_by_key(|happening| happening.order);
     all
 }
 
-/// Of a message that is to leave later.
+/// The timeline of a scheduled message.
 pub(crate) fn scheduled(send_at: DateTime<Utc>, by: Option<Door>) -> Vec<Happening> {
     vec![
-        // Its id has the moment at which it is to leave; when it was accepted isn't kept.
+        // Its ID holds its `send_at`; the time of acceptance isn't stored.
         Happening::accepted(None, by),
         Happening::new(send_at, "Leaves", status("scheduled", false)),
     ]

@@ -1,20 +1,20 @@
-//! What needs attention: mailboxes that were disconnected, webhooks that fail, mail that waits, and billing.
+//! Needs attention: disconnected mailboxes, failing webhooks, waiting mail, and billing.
 
 use crate::PortalState;
 use crate::page::frame::{Frame, Section};
 use crate::page::words::{Moment, Status, number};
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// Mailboxes and webhooks that are listed.
+/// Maximum number of mailboxes and of webhooks listed.
 const MOST: i64 = 5;
 
-/// Something to see to.
+/// Something that needs attention.
 pub(crate) struct Item {
     pub(crate) status: Status,
     pub(crate) words: String,
-    /// Since when, if that is known.
+    /// Since when, if known.
     pub(crate) since: Option<Moment>,
-    /// Where it is seen to, and the words for it.
+    /// The page for it, and the link text.
     pub(crate) path: String,
     pub(crate) action: &'static str,
 }
@@ -50,7 +50,7 @@ impl Attention {
     }
 }
 
-/// Of a subscriber, or of the app that was chosen.
+/// For a subscriber, or for the selected app.
 pub(crate) async fn attention(
     state: &PortalState,
     subscriber: SubscriberId,
@@ -107,22 +107,22 @@ pub(crate) async fn attention(
             class: "busy",
         },
         words: match usage.messages {
-            1 => "1 message waits to be sent.".to_owned(),
-            messages => format!("{} messages of all apps wait to be sent.", number(messages)),
+            1 => "1 message waiting.".to_owned(),
+            messages => format!("{} messages waiting in all apps.", number(messages)),
         },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),
-        action: "See those to be retried",
+        action: "View waiting messages",
     });
     attention
 }
 
 fn why(reason: &str) -> &'static str {
     match reason {
-        "invalid_grant" => "its access was withdrawn, or has expired",
-        "interaction_required" => "its owner has to act at the provider",
-        "consent_required" => "its owner has to agree again",
-        "login_required" => "its owner has to sign in again",
-        _ => "it has to be connected again",
+        "invalid_grant" => "its access was withdrawn or has expired",
+        "interaction_required" => "its owner must act at the provider",
+        "consent_required" => "its owner must agree again",
+        "login_required" => "its owner must sign in again",
+        _ => "it must be reconnected",
     }
 }

@@ -1,17 +1,17 @@
-//! Plots as shapes of SVGs, and the tables behind them.
+//! Plots as SVG shapes, and the tables behind them.
 
 use crate::page::words::number;
 use mailgate_domain::reports::{MailboxCounts, PeriodCounts};
 use mailgate_types::log_status::LogStatus;
 
-/// Units of a plot's height; the highest bar has all of them.
+/// A plot's height in units, which the highest bar fills.
 pub(crate) const HEIGHT: i64 = 60;
 
-/// Units of a bar's place, and of the bar itself.
+/// The width of a bar's slot, and of the bar.
 const PLACE: i64 = 10;
 const BAR: i64 = 8;
 
-/// Units of the longest bar of a mailbox.
+/// The length of a mailbox's longest bar.
 const LENGTH: i64 = 100;
 
 /// A day of the table.
@@ -44,7 +44,7 @@ pub(crate) struct Bar {
     pub(crate) y: i64,
     pub(crate) width: i64,
     pub(crate) height: i64,
-    /// What it says when it is pointed at.
+    /// Its tooltip.
     pub(crate) title: String,
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct Plot {
     /// A class of the stylesheet.
     pub(crate) class: &'static str,
     pub(crate) total: String,
-    /// Of the highest bar.
+    /// The highest bar's count.
     pub(crate) most: String,
     pub(crate) width: i64,
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Sent, failed and bounced by day; each has a scale of its own, as few fail among many.
+/// Sent, failed and bounced by day, each on its own scale, as failures are few.
 pub(crate) fn plots(days: &[PeriodCounts]) -> [Plot; 3] {
     let of = |status| move |day: &PeriodCounts| day.counts.sum(None, Some(status));
     [
@@ -101,7 +101,7 @@ fn plot(
     }
 }
 
-/// A count in units, of which `most` has `units`; one that isn't zero can be seen.
+/// A count in units, of which `most` has `units`; a count above zero is always visible.
 fn scaled(count: i64, most: i64, units: i64) -> i64 {
     if count <= 0 || most <= 0 {
         return 0;
@@ -117,11 +117,11 @@ pub(crate) struct MailboxBar {
     pub(crate) waiting: String,
     pub(crate) failed: String,
     pub(crate) bounced: String,
-    /// The length of its bar, by its messages, of 100.
+    /// The length of its bar, by its messages, out of 100.
     pub(crate) length: i64,
 }
 
-/// Those with most messages first.
+/// Sorted by number of messages.
 pub(crate) fn mailbox_bars(counts: &[MailboxCounts]) -> Vec<MailboxBar> {
     let all = |it: &MailboxCounts| it.sent + it.waiting + it.failed;
     let most = counts.iter().map(all).max().unwrap_or_default();

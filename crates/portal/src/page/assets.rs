@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use mailgate_types::hex::hex;
 
-/// Bytes of the digest that stand in an address.
+/// Bytes of the digest in an address.
 const DIGEST: usize = 8;
 
 /// A file.
@@ -32,7 +32,7 @@ impl Asset {
         }
     }
 
-    /// Its path at this host.
+    /// Its path.
     pub(crate) fn path(&self) -> String {
         format!("/portal/assets/{}", self.file)
     }

@@ -1,4 +1,4 @@
-//! Forms and queries as browsers send them, and what their fields may hold.
+//! Forms and queries from browsers, and the limits of their fields.
 
 use axum::extract::{Form, FromRequest, FromRequestParts, OptionalFromRequest, Query, Request};
 use axum::http::StatusCode;
@@ -13,7 +13,7 @@ use crate::PortalState;
 /// Longest display name, in characters.
 const LABEL: usize = 255;
 
-/// A form that was sent.
+/// A submitted form.
 #[derive(Default)]
 pub(crate) struct Sent<T>(pub(crate) T);
 
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {
     }
 }
 
-/// A program may send no form where all of its fields may be left out.
+/// A program may omit the form if all of its fields are optional.
 impl<T: DeserializeOwned> OptionalFromRequest<PortalState> for Sent<T> {
     type Rejection = PortalProblem;
 
@@ -59,18 +59,18 @@ impl<T: DeserializeOwned> FromRequestParts<PortalState> for Asked<T> {
     }
 }
 
-/// What every page may be asked with.
+/// The query parameters that every page accepts.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Common {
     /// The app's slug; empty: all apps.
     #[serde(default, deserialize_with = "without_nul")]
     app: String,
-    /// What was done before the page was shown: a word of ours.
+    /// The action before the page was shown: one of our codes.
     #[serde(default)]
     done: String,
 }
 
-/// Postgres holds no NUL.
+/// Postgres stores no NUL.
 fn without_nul<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.contains('\0') {
@@ -80,31 +80,29 @@ fn without_nul<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
 }
 
 impl Common {
-    /// The app that was chosen.
+    /// The selected app.
     pub(crate) fn app(&self) -> Option<&str> {
         Some(self.app.as_str()).filter(|app| !app.is_empty())
     }
 
-    /// What to say of what was done.
+    /// The message for the last action.
     pub(crate) fn said(&self) -> &'static str {
         match self.done.as_str() {
             "saved" => "Saved.",
-            "email-asked" => {
-                "Saved. The new address has to be confirmed: open the link that was mailed to it."
-            }
-            "email-change-stopped" => "The address stays as it is.",
+            "email-asked" => "Saved. Confirm the new address: open the link that was mailed to it.",
+            "email-change-stopped" => "The change is stopped. The address stays the same.",
             "ended" => "The session has ended.",
             "others-ended" => "All other sessions have ended.",
             "retried" => "The next attempt is due now.",
             "cancelled" => "The message is cancelled.",
-            "created" => "The app is created. Next: connect a mailbox by the link below.",
+            "created" => "The app is created. Next: connect a mailbox with a link below.",
             "key-renewed" => "The key is renewed. Connect links with the old one no longer work.",
             "key-deleted" => "The send key is deleted. It stopped working immediately.",
             "secret-deleted" => "The API secret is deleted. It stopped working immediately.",
             "app-deleted" => "The app is deleted.",
             "unsuppressed" => "Removed. Messages to this address are accepted again.",
             "paid" => "The subscription is active.",
-            "reactivated" => "There is nothing to pay at the moment.",
+            "reactivated" => "There is nothing to pay now.",
             "subscription-cancelled" => "Cancelled. Sending continues until the period ends.",
             "paused" => "The webhook is paused: it receives no new events.",
             "resumed" => "The webhook receives events again.",
@@ -114,13 +112,13 @@ impl Common {
             "test-passed" => "The test event was accepted.",
             "test-failed" => "The test event was not accepted. Open it below to see the answer.",
             "added-before" => {
-                "The webhook was added already. Its secret was shown then; rotate it if you don't have it."
+                "The webhook was already added. Its secret was shown then; rotate it if you don't have it."
             }
             "rotated-before" => {
-                "The secret was rotated already, and nothing was changed now. Rotate it again if you don't have the new one."
+                "The secret was already rotated, and nothing was changed now. Rotate it again if you don't have the new one."
             }
             "renewed-before" => {
-                "The key was renewed already, and nothing was changed now. Renew it again if you don't have the new one."
+                "The key was already renewed, and nothing was changed now. Renew it again if you don't have the new one."
             }
             "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
             _ => "",
@@ -128,7 +126,7 @@ impl Common {
     }
 }
 
-/// A display name, or what is wrong with it.
+/// A display name, or the error.
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
     if text.chars().all(is_invisible) {
@@ -140,7 +138,7 @@ pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Whether a character leaves nothing to see: spaces, joiners, fillers and marks of direction.
+/// Whether a character is invisible: spaces, joiners, fillers and direction marks.
 fn is_invisible(character: char) -> bool {
     character.is_whitespace()
         || matches!(character,
@@ -150,17 +148,17 @@ fn is_invisible(character: char) -> bool {
             | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A path of the portal to go on to. Anything else would lead people from a sign-in of ours to somebody else's page.
+/// A portal path to continue to. Anything else could redirect people from our sign-in to another site.
 pub(crate) fn next_path(text: &str) -> &str {
     let is_ours = text == "/portal" || text.starts_with("/portal/") || text.starts_with("/portal?");
     let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    // Browsers take these segments out of a path, in either spelling.
+    // Browsers remove these segments from a path, in either spelling.
     let path = text.split_once('?').map_or(text, |(path, _)| path);
     let climbs = path.to_ascii_lowercase().replace("%2e", ".");
     let climbs = climbs.split('/').any(|part| matches!(part, "." | ".."));
-    // After a sign-out or a used link nobody wants to be led back there.
+    // After signing out or using a link, nobody wants to return there.
     if is_ours && is_plain && !climbs && !text.starts_with("/portal/sign-") && !text.contains("//")
     {
         text

@@ -1,17 +1,17 @@
-//! What surrounds every page: where one is, the apps to choose from, and what needs attention.
+//! The frame of every page: the navigation, the app switcher, and the banners.
 
 use url::form_urlencoded::Serializer;
 
 use crate::PortalState;
 use mailgate_domain::accounts::{NamedApp, Subscriber};
 
-/// Apps that the switcher lists, beside the one that was chosen.
+/// Apps in the switcher, besides the selected one.
 const APPS: i64 = 100;
 
-/// The portal's own name, where the operator gives none.
+/// The portal's default name.
 const NAME: &str = "Mailgate";
 
-/// A part of the portal, in the order of the navigation.
+/// A section of the portal, in the order of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
@@ -60,37 +60,37 @@ impl Section {
     }
 }
 
-/// A page's surroundings: what `frame.html` shows.
+/// A page's frame, for `frame.html`.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) title: String,
     /// The operator's name.
     pub(crate) name: String,
-    /// Where the operator helps; empty: nowhere that is known.
+    /// The operator's support page; empty: unknown.
     pub(crate) support_url: String,
-    /// `None` outside: nobody is signed in, or it isn't known who.
+    /// `None`: nobody is signed in, or it is unknown.
     pub(crate) inside: Option<Inside>,
 }
 
-/// What only who is signed in sees.
+/// The frame's parts for signed-in users.
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) section: Section,
     /// Who is signed in.
     pub(crate) label: String,
     pub(crate) apps: Vec<NamedApp>,
-    /// The slug of the app that was chosen.
+    /// The slug of the selected app.
     pub(crate) app: Option<String>,
-    /// Mailboxes are billed on this gateway.
+    /// Whether this gateway bills mailboxes.
     is_billed: bool,
     /// Why the operator has suspended the account, if so.
     pub(crate) suspension: Option<String>,
-    /// Billing needs attention.
+    /// Whether billing needs attention.
     pub(crate) show_banner: bool,
 }
 
 impl Frame {
-    /// Around a page of who isn't signed in.
+    /// For a page without a signed-in user.
     pub(crate) fn outside(state: &PortalState, title: impl Into<String>) -> Self {
         let name = Some(&state.settings.name).filter(|name| !name.is_empty());
         Self {
@@ -101,8 +101,8 @@ impl Frame {
         }
     }
 
-    /// Around a page of a subscriber's, of an app or of all. What can't be read for it is left out, so that the page
-    /// stays usable.
+    /// For a subscriber's page, of one app or of all. Parts that can't be loaded are left out, so that the page stays
+    /// usable.
     pub(crate) async fn load(
         state: &PortalState,
         subscriber: &Subscriber,
@@ -131,13 +131,13 @@ impl Frame {
 }
 
 impl Inside {
-    /// The parts that the navigation leads to.
+    /// The sections in the navigation.
     pub(crate) fn sections(&self) -> impl Iterator<Item = Section> {
         let shows = |section: &Section| self.is_billed || *section != Section::Billing;
         Section::ALL.into_iter().filter(shows)
     }
 
-    /// A path, with the app that was chosen.
+    /// A path, with the selected app.
     pub(crate) fn way(&self, path: &str) -> String {
         match &self.app {
             Some(app) => format!("{path}?{}", query(&[("app", app)])),
@@ -145,13 +145,13 @@ impl Inside {
         }
     }
 
-    /// The app that was chosen, if the subscriber has it.
+    /// The selected app, if the subscriber has it.
     pub(crate) fn chosen_app(&self) -> Option<&NamedApp> {
         let slug = self.app.as_ref()?;
         self.apps.iter().find(|app| app.slug == *slug)
     }
 
-    /// The name of the app that was chosen.
+    /// The name of the selected app.
     pub(crate) fn chosen(&self) -> &str {
         match (&self.app, self.chosen_app()) {
             (_, Some(app)) => &app.name,
@@ -161,7 +161,7 @@ impl Inside {
     }
 }
 
-/// A query of these parameters.
+/// A query with these parameters.
 pub(crate) fn query(parameters: &[(&str, &str)]) -> String {
     Serializer::new(String::new())
         .extend_pairs(parameters)

@@ -1,4 +1,4 @@
-//! What the forms of new keys have in common: a name, a last day, and the API secret again.
+//! Common to the forms for new keys: a name, a last day, and the API secret again.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use super::wrong::Wrong;
 use mailgate_types::expires_at::parse_expires_at;
 use mailgate_types::moment::iso8601;
 
-/// The fields of a form, each as often as it was sent.
+/// The fields of a form, with all their values.
 pub(crate) type Fields = Vec<(String, String)>;
 
-/// The value of a field; empty if it wasn't sent.
+/// The value of a field; empty if it is missing.
 pub(crate) fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
     let found = fields.iter().find(|(field, _)| field == name);
     found.map_or("", |(_, value)| value.trim())
 }
 
-/// Every value of a field.
+/// All values of a field.
 pub(crate) fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {
     (fields.iter())
         .filter(move |(field, _)| field == name)
@@ -36,7 +36,7 @@ pub(crate) fn checked_name(fields: &Fields, wrong: &mut Wrong) -> String {
     })
 }
 
-/// The end of the last day that a key works, in UTC; `None` for a field that was left empty.
+/// The end of a key's last day, in UTC; `None` if the field is empty.
 pub(crate) fn checked_end(
     fields: &Fields,
     now: DateTime<Utc>,
@@ -49,7 +49,7 @@ pub(crate) fn checked_end(
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     let end = day.and_then(|day| day.checked_add_days(Days::new(1)));
     let end = end.map(|end| end.and_time(NaiveTime::MIN).and_utc());
-    // As REST reads it, so that both have the same bounds.
+    // Parsed as in REST, so that both have the same bounds.
     let end = end.and_then(|end| parse_expires_at(&iso8601(end), now).ok());
     if end.is_none() {
         let text = "Enter today or a later day, at most ten years ahead.";
@@ -58,18 +58,18 @@ pub(crate) fn checked_end(
     end
 }
 
-/// The value of a new key, in the answer to who made it and nowhere else.
+/// A new key's value, only in the response to its creation.
 #[derive(Template)]
 #[template(path = "new_key.html")]
 pub(crate) struct NewKeyPage<'a> {
     pub(crate) frame: Frame,
-    /// What it is used for.
+    /// How to use it.
     pub(crate) hint: &'static str,
     pub(crate) value: &'a str,
     pub(crate) back: Cow<'static, str>,
 }
 
-/// Asks before a key is deleted.
+/// The confirmation page for deleting a key.
 #[derive(Template)]
 #[template(path = "delete_key.html")]
 pub(crate) struct DeleteKeyPage {

@@ -1,4 +1,4 @@
-//! The app that a path names: an extractor that is the permission check.
+//! The app in a path: an extractor that is the permission check.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -10,14 +10,14 @@ use super::session::Session;
 use crate::PortalState;
 use mailgate_domain::accounts::App;
 
-/// An app of who is signed in. Its pages are at its slug, which never changes; its UUID and its pushable key lead
-/// there too.
+/// An app of the signed-in subscriber. Its pages are at its slug, which never changes; its UUID and its pushable key
+/// work too.
 pub(crate) struct OwnedApp {
     pub(crate) session: Session,
     pub(crate) app: App,
 }
 
-/// What every path of an app begins with.
+/// The first path parameter of every page of an app.
 #[derive(Deserialize)]
 struct OfApp {
     pk: String,

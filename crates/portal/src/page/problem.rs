@@ -16,23 +16,23 @@ use mailgate_domain::accounts::credential_has_ended;
 use mailgate_domain::mailboxes::CreateSessionError;
 use mailgate_server::failure::Failure;
 
-/// Seconds after which a browser may come back when the database is away.
+/// `Retry-After` in seconds when the database is unavailable.
 const RETRY_SECONDS: u16 = 5;
 
-/// A request that failed. The layer that knows the request's id renders it.
+/// A failed request. The layer that knows the request's ID renders it.
 #[derive(Debug, Clone)]
 pub(crate) struct PortalProblem {
     status: StatusCode,
-    /// For the log.
+    /// The code, for the log.
     code: &'static str,
     title: &'static str,
     /// What to do.
     text: Box<str>,
-    /// Where to go from here: the words, and the path.
+    /// The next step: the link text, and the path.
     way: (&'static str, Cow<'static, str>),
-    /// Seconds after which to come back.
+    /// `Retry-After` in seconds.
     retry_after: Option<u16>,
-    /// For the log alone.
+    /// Only for the log.
     cause: Option<Box<str>>,
 }
 
@@ -63,7 +63,7 @@ impl PortalProblem {
         }
     }
 
-    /// With another way on.
+    /// With another next step.
     pub(crate) fn leading(self, words: &'static str, path: impl Into<Cow<'static, str>>) -> Self {
         Self {
             way: (words, path.into()),
@@ -78,7 +78,7 @@ impl PortalProblem {
         }
     }
 
-    /// 503; the database's error goes to the log. Who was signed out meanwhile is told so.
+    /// 503; the database error goes to the log. If the session has ended meanwhile, the page says so.
     pub(crate) fn database(error: &sqlx::Error) -> Self {
         if credential_has_ended(error) {
             return Self::signed_out();
@@ -89,7 +89,7 @@ impl PortalProblem {
             "Please try again shortly",
             "The gateway can't reach its database at the moment. Nothing is lost: wait a minute, and load this page again.",
         )
-        .because(format!("the database can't be asked: {error}"))
+        .because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.
@@ -116,17 +116,17 @@ impl PortalProblem {
         )
     }
 
-    /// 504: it isn't known what became of it.
+    /// 504: the outcome is unknown.
     pub(crate) fn too_slow() -> Self {
         Self::new(
             StatusCode::GATEWAY_TIMEOUT,
             "timeout",
-            "This takes too long",
-            "The gateway has stopped waiting. If you were changing something, look whether it was changed before you do it again.",
+            "This is taking too long",
+            "The gateway has stopped waiting. If you were changing something, check whether it was changed before you try again.",
         )
     }
 
-    /// 429: the subscriber's limit, which its programs count towards too.
+    /// 429: the subscriber's limit, which its API calls share.
     pub(crate) fn too_many(wait: Duration) -> Self {
         let seconds = u16::try_from(wait.as_secs() + 1).unwrap_or(u16::MAX);
         Self {
@@ -135,12 +135,12 @@ impl PortalProblem {
                 StatusCode::TOO_MANY_REQUESTS,
                 "rate_limited",
                 "Too many requests",
-                "Nothing was changed. Wait a few seconds, and try again.",
+                "Nothing was changed. Wait a few seconds and try again.",
             )
         }
     }
 
-    /// 404: there is none, or it is another subscriber's.
+    /// 404: it doesn't exist, or belongs to another subscriber.
     pub(crate) fn not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -150,7 +150,7 @@ impl PortalProblem {
         )
     }
 
-    /// 403: another site's page has sent this.
+    /// 403: another site's page sent this.
     pub(crate) fn foreign() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -160,7 +160,7 @@ impl PortalProblem {
         )
     }
 
-    /// 401: the session has ended before something was sent.
+    /// 401: the session had ended when something was sent.
     pub(crate) fn signed_out() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
@@ -171,7 +171,7 @@ impl PortalProblem {
         .leading("Sign in", "/portal/sign-in")
     }
 
-    /// 400: what was sent is no form of ours.
+    /// 400: the body isn't a valid form.
     pub(crate) fn unreadable() -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -181,13 +181,13 @@ impl PortalProblem {
         )
     }
 
-    /// 400: this is no address of a page.
+    /// 400: the address isn't valid.
     pub(crate) fn unreadable_address() -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             "invalid_address",
             "This address can't be read",
-            "It is incomplete or was changed. Open the page by its link again.",
+            "It is incomplete or was changed. Open the page through its link again.",
         )
     }
 
@@ -248,17 +248,17 @@ impl IntoResponse for PortalProblem {
     }
 }
 
-/// A slip of ours must not leave anybody without a page. The panic itself is logged by the hook.
+/// A panic must not leave anyone without a page. The hook logs the panic itself.
 pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
     PortalProblem::slip().into_response()
 }
 
-/// A path that isn't asked for like this.
+/// A path that doesn't support this method.
 pub(crate) async fn wrong_method() -> PortalProblem {
     PortalProblem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
-        "This address can't be used like that",
+        "This address can't be used this way",
         "Nothing was changed. It belongs to a button of a page: open the page, and use it there.",
     )
 }

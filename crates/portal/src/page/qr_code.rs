@@ -1,13 +1,13 @@
-//! QR codes, drawn as a path of an SVG.
+//! QR codes, drawn as an SVG path.
 
 use std::fmt::Write as _;
 
 use qrcodegen::{QrCode, QrCodeEcc};
 
-/// Light modules around it: ISO/IEC 18004 §9.1.
+/// The quiet zone: light modules around the code (ISO/IEC 18004 §9.1).
 const QUIET: i32 = 4;
 
-/// A code: its path, and the length of the square's sides in modules.
+/// A code: its path, and the square's side in modules.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     pub(crate) path: String,

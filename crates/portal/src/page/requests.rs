@@ -1,5 +1,5 @@
-//! What is the same for every request to the portal: other sites' pages change nothing, problems become pages, and
-//! browsers keep and load nothing that they weren't told to.
+//! Common to every request to the portal: it refuses changes from other sites' pages, renders problems as pages, and
+//! limits what browsers store and load.
 
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ use crate::page::LeadsAway;
 use mailgate_server::failure::RequestId;
 use mailgate_server::same_site::is_foreign;
 
-/// Longest that a page may take; people have gone by then. A test event waits longest, for its endpoint's answer.
+/// Maximum duration of a request; people have left by then. A test event takes longest, waiting for its endpoint.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Nothing inline, nothing from elsewhere.
+/// No inline code, nothing from other sites.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The same for pages whose forms lead to somebody else's: browsers apply the policy to redirects as well.
+/// The same for pages whose forms lead to other sites: browsers apply the policy to redirects as well.
 const LEADING_AWAY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'";
 
-/// Checks a request, and completes its answer.
+/// Checks a request, and completes its response.
 pub(crate) async fn frame(
     State(state): State<PortalState>,
     request: Request,
@@ -58,7 +58,7 @@ pub(crate) async fn frame(
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The back button shows nothing once its user has signed out.
+    // The back button shows nothing after signing out.
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

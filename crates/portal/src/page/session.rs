@@ -1,4 +1,4 @@
-//! Who is signed in: an extractor that is the permission check, and the cookie behind it.
+//! The session: an extractor that is the permission check, and its cookie.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -25,19 +25,19 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::secrets::SessionToken;
 use mailgate_types::sign_in::SignedInBy;
 
-/// The cookie; by https with the prefix `__Host-`.
+/// The cookie; over https with the prefix `__Host-`.
 const NAME: &str = "mailgate";
 
-/// Seconds that a browser keeps it: the longest that a session lasts.
+/// Seconds that a browser keeps it: a session's maximum lifetime.
 const LIFE: u32 = 7 * 24 * 3_600;
 
-/// How long to wait where too many requests of a subscriber's are in progress.
+/// `Retry-After` if too many of a subscriber's requests are in progress.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How long who has come by a link needs no API secret to see it.
+/// How long after signing in with a link the API secret isn't required again.
 const FRESH: TimeDelta = TimeDelta::minutes(10);
 
-/// A subscriber that is signed in. A handler that takes it asks the domain for what is `subscriber.id`'s.
+/// A signed-in subscriber. Handlers that take it only access data of `subscriber.id`.
 pub(crate) struct Session {
     pub(crate) subscriber: Subscriber,
     pub(crate) open: PortalSession,
@@ -46,17 +46,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Whose pages these are.
+    /// The signed-in subscriber.
     pub(crate) fn id(&self) -> SubscriberId {
         self.subscriber.id
     }
 
-    /// Who changes something here, for the trail.
+    /// The actor, for the audit trail.
     pub(crate) fn author(&self) -> Author {
         author(&self.open, &self.subscriber, self.address)
     }
 
-    /// Whether a link has let its holder in so recently that it counts as the API secret.
+    /// Whether sign-in with a link was so recent that it replaces the API secret.
     pub(crate) fn is_fresh(&self, now: DateTime<Utc>) -> bool {
         is_fresh(&self.open, now)
     }
@@ -104,7 +104,7 @@ impl FromRequestParts<PortalState> for Session {
     }
 }
 
-/// To the form, and back here from it. Of what was sent nothing is left then, so that a form isn't led away.
+/// Redirects to the sign-in form, and back here from it. Submitted data would be lost, so form posts aren't redirected.
 fn signed_out(parts: &Parts) -> Response {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return PortalProblem::signed_out().into_response();
@@ -118,7 +118,7 @@ fn signed_out(parts: &Parts) -> Response {
         .finish();
     let form = format!("/portal/sign-in?{query}");
     if parts.headers.contains_key("hx-request") {
-        // A part of a page can't be led to another one; htmx loads it whole.
+        // htmx can't redirect a part of a page to another one, so it loads the whole page.
         return (StatusCode::UNAUTHORIZED, [("hx-redirect", form)]).into_response();
     }
     see(&form)
@@ -129,7 +129,7 @@ pub(crate) fn token(headers: &HeaderMap, state: &PortalState) -> Option<SessionT
     cookies(headers, NAME, &state.address).find_map(SessionToken::parse)
 }
 
-/// The answer to who is signed in by it.
+/// The response that signs a browser in.
 pub(crate) fn signed_in(state: &PortalState, token: &SessionToken, answer: Response) -> Response {
     with_cookie(
         answer,
@@ -137,7 +137,7 @@ pub(crate) fn signed_in(state: &PortalState, token: &SessionToken, answer: Respo
     )
 }
 
-/// To `path`, without a session.
+/// Redirects to `path`, without a session.
 pub(crate) fn without_session(state: &PortalState, path: &str) -> Response {
     with_cookie(see(path), set_cookie(NAME, "", 0, &state.address))
 }
@@ -149,7 +149,7 @@ fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response 
     response
 }
 
-/// The browser of a request, which may be anybody's.
+/// The client of a request, authenticated or not.
 pub(crate) struct Guest(pub(crate) Visitor);
 
 impl FromRequestParts<PortalState> for Guest {

@@ -1,4 +1,4 @@
-//! What pages work with.
+//! The pages' shared state.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use mailgate_settings::PortalSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 
-/// What all pages share; a copy costs one count.
+/// The state that all pages share; cloning costs one reference count.
 #[derive(Debug, Clone)]
 pub struct PortalState(Arc<Parts>);
 
@@ -46,33 +46,33 @@ pub struct Parts {
     pub mailboxes: Mailboxes,
     /// Webhook endpoints and deliveries.
     pub webhooks: Webhooks,
-    /// What waits to be sent.
+    /// Queued messages.
     pub queue: Queue,
     /// Logs and statistics.
     pub reports: Reports,
     /// The clock.
     pub clock: SharedClock,
-    /// Seal what comes back in addresses.
+    /// The keys that seal cursors.
     pub seal_keys: Arc<SealKeys>,
-    /// Who runs the gateway.
+    /// The gateway's operator.
     pub settings: Arc<PortalSettings>,
-    /// Cancelled when the process is about to end.
+    /// Cancelled when shutdown begins.
     pub stopping: CancellationToken,
-    /// Where subscribers reach the portal, without a slash at its end.
+    /// The portal's public URL, without a trailing slash.
     pub address: String,
-    /// Where people reach the gateway, without a slash at its end.
+    /// The gateway's public URL, without a trailing slash.
     pub base_url: String,
-    /// Where mail is submitted by SMTP.
+    /// The SMTP submission service.
     pub submission: Submission,
-    /// Mails links that sign in, if the gateway can.
+    /// Mails sign-in links, if the gateway can.
     pub sign_in_mail: Option<SignInMail>,
-    /// Messages refused before they had a mailbox.
+    /// Messages refused before a mailbox was chosen.
     pub refusals: Refusals,
     /// Whether endpoints may be on private networks.
     pub allow_private: bool,
 }
 
-/// Where mail is submitted by SMTP.
+/// The SMTP submission service.
 #[derive(Debug, Clone, Default)]
 pub struct Submission {
     /// The host that clients connect to.

@@ -1,4 +1,4 @@
-//! How the portal says what programs spell: statuses, actions, moments, numbers.
+//! Display texts for statuses, actions, times and numbers.
 
 use chrono::{DateTime, Utc};
 
@@ -7,7 +7,7 @@ use mailgate_types::door::Door;
 use mailgate_types::log_status::CANCELLED;
 use mailgate_types::moment::iso8601;
 
-/// What has become of a message, as a word and a colour.
+/// A message's status, as a word and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) word: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Status {
     pub(crate) class: &'static str,
 }
 
-/// Of a status as the log spells it.
+/// For a log status.
 pub(crate) fn status(status: &str, bounced: bool) -> Status {
     let (word, class) = match (status, bounced) {
         (_, true) => ("Bounced", "bad"),
@@ -28,7 +28,7 @@ pub(crate) fn status(status: &str, bounced: bool) -> Status {
     Status { word, class }
 }
 
-/// Of a message of the log. One that its subscriber has cancelled has not failed.
+/// For a logged message. One that its subscriber cancelled didn't fail.
 pub(crate) fn logged(log: &LogRow) -> Status {
     if is_cancelled(log) {
         cancelled()
@@ -42,7 +42,7 @@ pub(crate) fn is_cancelled(log: &LogRow) -> bool {
     log.error_message.as_deref() == Some(CANCELLED)
 }
 
-/// Of a message that was cancelled.
+/// For a cancelled message.
 pub(crate) const fn cancelled() -> Status {
     Status {
         word: "Cancelled",
@@ -50,7 +50,7 @@ pub(crate) const fn cancelled() -> Status {
     }
 }
 
-/// A moment for `time.html`: what programs read, and what people do without scripts.
+/// A time for the `time` macro: machine-readable, and as shown without scripts.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) iso: String,

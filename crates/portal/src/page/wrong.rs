@@ -1,11 +1,11 @@
-//! What is wrong with the fields of a form.
+//! The invalid fields of a form.
 
-/// Texts for fields, to be shown beside them.
+/// Error texts, shown beside their fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Wrong(Vec<(&'static str, String)>);
 
 impl Wrong {
-    /// One field that is wrong.
+    /// One invalid field.
     pub(crate) fn one(field: &'static str, text: impl Into<String>) -> Self {
         Self(vec![(field, text.into())])
     }
@@ -18,7 +18,7 @@ impl Wrong {
         self.0.is_empty()
     }
 
-    /// What is wrong with a field.
+    /// A field's error.
     pub(crate) fn of(&self, field: &str) -> Option<&str> {
         let found = self.0.iter().find(|(name, _)| *name == field);
         found.map(|(_, text)| text.as_str())

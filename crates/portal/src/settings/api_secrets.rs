@@ -23,7 +23,7 @@ use mailgate_domain::accounts::{ApiSecretError, ApiSecretRow, MOST_API_SECRETS, 
 use mailgate_types::ids::ApiSecretId;
 use mailgate_types::scope::Scope;
 
-/// Where the settings are.
+/// The path of the settings.
 const SETTINGS: &str = "/portal/settings";
 
 /// A secret in the table.
@@ -59,7 +59,7 @@ pub(crate) async fn rows(
     Ok(secrets.into_iter().map(SecretRow::new).collect())
 }
 
-/// A scope to choose.
+/// A scope in the form.
 struct Choice {
     name: &'static str,
     checked: bool,
@@ -119,7 +119,7 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewApiSecret, Wrong> {
     })
 }
 
-/// Creates a secret, and shows its value this once.
+/// Creates a secret, and shows its value once.
 pub(crate) async fn create(
     session: Session,
     State(state): State<PortalState>,
@@ -138,7 +138,7 @@ pub(crate) async fn create(
         Ok((_, value)) => value,
         Err(ApiSecretError::TooMany) => {
             let text = format!(
-                "You have {MOST_API_SECRETS} additional API secrets already. Delete one first."
+                "You already have {MOST_API_SECRETS} additional API secrets. Delete one first."
             );
             let wrong = Wrong::one("name", text);
             return Ok(form(&state, &session, &fields, wrong).await);
@@ -147,10 +147,10 @@ pub(crate) async fn create(
         Err(ApiSecretError::Database(error)) => return Err(error.into()),
         Err(error) => return Err(PortalProblem::internal(&error)),
     };
-    let (section, title) = (Section::Settings, "The new API secret");
+    let (section, title) = (Section::Settings, "New API secret");
     let body = NewKeyPage {
         frame: Frame::load(&state, &session.subscriber, section, title, None).await,
-        hint: "Programs use it as X-Api-Secret, for what its scopes allow.",
+        hint: "Programs use it as X-Api-Secret, within its scopes.",
         value: value.expose(),
         back: Cow::Borrowed(SETTINGS),
     };
@@ -161,7 +161,7 @@ fn id_of(text: &str) -> Result<ApiSecretId, PortalProblem> {
     text.parse().map_err(|_| PortalProblem::not_found())
 }
 
-/// Asks whether a secret is to be deleted.
+/// Shows the confirmation page for deleting a secret.
 pub(crate) async fn confirm_delete(
     session: Session,
     State(state): State<PortalState>,

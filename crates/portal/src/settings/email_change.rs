@@ -1,4 +1,5 @@
-//! The links in mails about a new address. Opening one changes nothing, since mail scanners open links too: its button does.
+//! The mailed links about a new address. Opening one changes nothing, since mail scanners open links too: its button
+//! does.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -30,8 +31,8 @@ impl<'a> EmailChangePage<'a> {
             (Decision::Confirm(_), true) => "The address is confirmed",
             (Decision::Stop(_), false) => "Stop the change?",
             (Decision::Stop(_), true) => "The change is stopped",
-            (Decision::Restore(_), false) => "Take the address back?",
-            (Decision::Restore(_), true) => "The address is yours again",
+            (Decision::Restore(_), false) => "Restore the address?",
+            (Decision::Restore(_), true) => "The address is restored",
         };
         Self {
             frame: Frame::outside(state, title),
@@ -46,7 +47,7 @@ fn spent() -> PortalProblem {
         StatusCode::GONE,
         "link_spent",
         "This link no longer works",
-        "Its time is over, or the change was confirmed, stopped or replaced by another. The settings show which address is in use.",
+        "It has expired, or the change was confirmed, stopped or replaced by another. The settings show the current address.",
     )
     .leading("Sign in", "/portal/sign-in")
 }
@@ -64,7 +65,8 @@ pub(crate) async fn show(
     ))
 }
 
-/// Does what the link is for, and renews the API secret at once where the address is taken back and that was chosen.
+/// Performs the link's action, and renews the API secret in the same step if the address is restored and this was
+/// chosen.
 pub(crate) async fn follow(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
@@ -86,7 +88,7 @@ pub(crate) async fn follow(
     ))
 }
 
-/// Stops a change that waits for its confirmation, from the settings.
+/// Stops a change that waits for confirmation, from the settings.
 pub(crate) async fn stop(
     session: Session,
     State(state): State<PortalState>,

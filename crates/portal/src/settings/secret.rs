@@ -1,4 +1,4 @@
-//! The API secret: shown and renewed only to who shows it again, or has just come by a link.
+//! The API secret: shown and renewed only after it is entered again, or after signing in with a link.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    /// Of a form that is read by its fields.
+    /// The fields of a form.
     pub(crate) fn of(api_secret: &str) -> Self {
         Self {
             api_secret: api_secret.to_owned(),
@@ -47,43 +47,43 @@ impl Proof {
 pub(crate) struct Renewal {
     #[serde(flatten)]
     pub(crate) proof: Proof,
-    /// The mark of the key that was current when the form was made. Without it nothing is renewed.
+    /// The fingerprint of the current key when the form was made. Without it nothing is renewed.
     #[serde(default)]
     pub(crate) last: String,
-    /// `all`: what was created with the API secrets ends too.
+    /// `all`: also ends everything that was created with the API secrets.
     #[serde(default)]
     revoke: String,
-    /// The address that is taken back, of those that were replaced of late; empty: none.
+    /// The former address to restore; empty: none.
     #[serde(default)]
     restored_email: String,
 }
 
-/// The secret, in the answer to who asked for it and nowhere else.
+/// The secret, only in this response.
 #[derive(Template)]
 #[template(path = "secret.html")]
 struct SecretPage<'a> {
     frame: Frame,
     is_new: bool,
-    /// The address that was taken back with it.
+    /// The address that was restored with it.
     restored: Option<&'a str>,
     api_secret: &'a str,
 }
 
-/// Asks before it is renewed.
+/// The confirmation page for renewing it.
 #[derive(Template)]
 #[template(path = "renew_secret.html")]
 struct RenewPage {
     frame: Frame,
     is_fresh: bool,
-    /// The mark of the current one.
+    /// The fingerprint of the current one.
     last: String,
-    /// What was created with the API secrets.
+    /// Everything that was created with the API secrets.
     minted: Minted,
     more: More,
     since: Option<Moment>,
 }
 
-/// How many there are of each that the page doesn't list; empty: none.
+/// How many more of each the page doesn't list; empty: none.
 struct More {
     send_keys: String,
     apps: String,
@@ -104,7 +104,7 @@ impl More {
     }
 }
 
-/// The session counts as the secret, or the secret is this subscriber's.
+/// The session replaces the secret, or the secret is this subscriber's.
 pub(crate) async fn check(
     state: &PortalState,
     session: &Session,
@@ -122,7 +122,7 @@ pub(crate) async fn check(
         StatusCode::FORBIDDEN,
         "wrong_api_secret",
         "That isn't the current API secret",
-        "Nothing was shown or changed. Enter the current API secret, or open the portal by a new sign-in link.",
+        "Nothing was shown or changed. Enter the current API secret, or open the portal with a new sign-in link.",
     )
     .leading("Back to the settings", "/portal/settings"))
 }
@@ -165,12 +165,12 @@ fn too_often() -> PortalProblem {
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_renewals",
         "The API secret was renewed too often",
-        "Nothing was changed. It was renewed 60 times within 24 hours: wait, or sign in by a mailed link and renew it then.",
+        "Nothing was changed. It was renewed 60 times within 24 hours: wait, or sign in with a mailed link and renew it then.",
     )
     .leading("Back to the settings", "/portal/settings")
 }
 
-/// Asks whether it is to be renewed.
+/// Shows the confirmation page for renewing it.
 pub(crate) async fn confirm_renew(
     session: Session,
     State(state): State<PortalState>,
@@ -188,7 +188,8 @@ pub(crate) async fn confirm_renew(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Renews it, and ends all other sessions. A form that is sent again, as by a reload of its answer, renews nothing.
+/// Renews it, and ends all other sessions. Resubmitting the form, for example by reloading the response, renews
+/// nothing.
 pub(crate) async fn renew(
     session: Session,
     State(state): State<PortalState>,
@@ -228,19 +229,19 @@ pub(crate) async fn renew(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Whether a link is followed to renew the API secret as well.
+/// Whether following a link also renews the API secret.
 #[derive(Default, Deserialize)]
 pub(crate) struct Following {
-    /// `renew`: the API secret is renewed too.
+    /// `renew`: also renews the API secret.
     #[serde(default)]
     then: String,
-    /// `all`: what was created with the API secrets ends then.
+    /// `all`: also ends everything that was created with the API secrets.
     #[serde(default)]
     revoke: String,
 }
 
 impl Following {
-    /// The renewal that it asks for.
+    /// The requested renewal.
     pub(crate) fn renewal(&self) -> Option<accounts::Renewal> {
         (self.then == "renew").then(|| accounts::Renewal {
             revokes: self.revoke == "all",
@@ -249,7 +250,7 @@ impl Following {
     }
 }
 
-/// Shows the secret that was renewed by a link; `restored` is the address that was taken back.
+/// Shows the secret that was renewed through a link; `restored` is the restored address.
 pub(crate) fn renewed_by_link(
     state: &PortalState,
     secret: &ApiSecret,
@@ -280,8 +281,8 @@ fn email_moved() -> PortalProblem {
     PortalProblem::new(
         StatusCode::CONFLICT,
         "email_moved",
-        "The address can't be taken back",
-        "Nothing was changed. The 72 hours are over, or a different address would be restored now. Check the page again.",
+        "The address can't be restored",
+        "Nothing was changed. The 72 hours have passed, or a different address would be restored now. Check the page again.",
     )
     .leading("Renew the API secret", "/portal/settings/api-secret/renew")
 }

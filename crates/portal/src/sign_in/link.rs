@@ -1,4 +1,4 @@
-//! Signing in by a link. Opening it changes nothing, since mail scanners open links too: its button does.
+//! Signing in with a link. Opening it changes nothing, since mail scanners open links too: its button does.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -21,7 +21,7 @@ use mailgate_types::secrets::LinkToken;
 #[template(path = "sign_in_link.html")]
 struct LinkPage {
     frame: Frame,
-    /// Whether it can renew the API secret too.
+    /// Whether it can also renew the API secret.
     renews: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Signs in, once, and renews the API secret at once where that was chosen.
+/// Signs in, once, and renews the API secret in the same step if this was chosen.
 pub(crate) async fn sign_in(
     State(state): State<PortalState>,
     Guest(visitor): Guest,

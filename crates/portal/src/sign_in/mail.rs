@@ -1,4 +1,4 @@
-//! Asking for a link that signs in. The answer is the same whoever has the address.
+//! Requesting a sign-in link. The response is the same whether or not the address has an account.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,8 +20,8 @@ pub(crate) struct LinkForm {
     email: String,
 }
 
-/// Has a link mailed. Who asks often from one address waits longer, as who presents wrong secrets does.
-pub(crate) async fn ask(
+/// Mails a link. Frequent requests from one address are delayed, like invalid secrets.
+pub(crate) async fn request_link(
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Sent(sent): Sent<LinkForm>,
@@ -37,9 +37,9 @@ pub(crate) async fn ask(
             StatusCode::SERVICE_UNAVAILABLE,
             "overloaded",
             "Please try again shortly",
-            "Too many people are asking for a link at the moment. Wait a minute, and ask again.",
+            "Too many people are requesting a link at the moment. Wait a minute and try again.",
         )
-        .leading("Back to signing in", "/portal/sign-in")
+        .leading("Back to sign-in", "/portal/sign-in")
     })?;
     Ok(see("/portal/sign-in?mailed=1"))
 }

@@ -9,7 +9,7 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::{Guest, token, without_session};
 use mailgate_types::audit::{Author, Credential};
 
-/// Ends the session, if there still is one, and forgets the cookie.
+/// Ends the session, if it still exists, and deletes the cookie.
 pub(crate) async fn sign_out(
     State(state): State<PortalState>,
     Guest(visitor): Guest,

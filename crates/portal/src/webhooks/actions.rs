@@ -1,4 +1,4 @@
-//! What a subscriber does with a webhook configuration: pause, resume, test, delete.
+//! Actions on a webhook configuration: pause, resume, test, delete.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -13,7 +13,7 @@ use crate::page::session::Session;
 use crate::page::{page, see};
 use mailgate_domain::webhooks::{TestError, WebhookConfigChange};
 
-/// Asks before it is deleted.
+/// The confirmation page for deleting it.
 #[derive(Template)]
 #[template(path = "delete_webhook.html")]
 struct DeletePage {
@@ -21,7 +21,7 @@ struct DeletePage {
     path: String,
 }
 
-/// It receives no new events until it is resumed.
+/// Pauses it: it receives no new events until it is resumed.
 pub(crate) async fn pause(
     session: Session,
     State(state): State<PortalState>,
@@ -30,7 +30,7 @@ pub(crate) async fn pause(
     switch(&session, &state, &id, false).await
 }
 
-/// It receives new events again.
+/// Resumes it.
 pub(crate) async fn resume(
     session: Session,
     State(state): State<PortalState>,
@@ -58,7 +58,7 @@ async fn switch(
     Ok(see(&format!("{}?done={done}", known.path)))
 }
 
-/// Sends a test event now; its answer is among the deliveries.
+/// Sends a test event now; its result is among the deliveries.
 pub(crate) async fn test(
     session: Session,
     State(state): State<PortalState>,
@@ -68,7 +68,7 @@ pub(crate) async fn test(
     let found = state.webhooks.configuration(app, id).await?;
     let found = found.ok_or_else(PortalProblem::not_found)?;
     let author = session.author();
-    // The receiver takes its time, and the database isn't asked meanwhile.
+    // Frees the session's slot: the receiver takes its time, and no query runs meanwhile.
     drop(session);
     let tested = state.webhooks.test(&found, author).await;
     let (_, attempt) = tested.map_err(|error| match error {
@@ -90,7 +90,7 @@ pub(crate) async fn test(
     Ok(see(&format!("{}?done={done}", known.path)))
 }
 
-/// Asks whether it is to be deleted.
+/// Shows the confirmation page for deleting.
 pub(crate) async fn confirm_delete(
     session: Session,
     State(state): State<PortalState>,

@@ -1,4 +1,4 @@
-//! One delivery attempt: what was sent, what came back, and sending its event once more.
+//! One delivery attempt: its payload, its response, and redelivering its event.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use crate::webhooks::{find, path};
 use mailgate_domain::webhooks::RedeliverError;
 use mailgate_types::ids::WebhookDeliveryId;
 
-/// What was just done.
+/// The last action.
 #[derive(Default, Deserialize)]
 pub(crate) struct Queued {
     /// The number of the attempt that was queued.
@@ -42,7 +42,7 @@ struct DeliveryPage {
     attempts: Vec<Attempt>,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -103,12 +103,12 @@ fn unchanged(error: RedeliverError, here: &str) -> PortalProblem {
         RedeliverError::NoUrl => (
             StatusCode::CONFLICT,
             "webhook_inactive",
-            "The app has no webhook URL any more. Give it one first.",
+            "The app no longer has a webhook URL. Set one first.",
         ),
         RedeliverError::InFlight => (
             StatusCode::CONFLICT,
             "delivery_in_flight",
-            "The event is being delivered at this moment. Its outcome is listed in a few seconds.",
+            "The event is being delivered at this moment. Its outcome will be listed in a few seconds.",
         ),
         RedeliverError::Replaying => (
             StatusCode::CONFLICT,

@@ -18,10 +18,10 @@ use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
 
-/// The fields of a form, each as often as it was sent.
+/// The fields of a form, with all their values.
 type Fields = Vec<(String, String)>;
 
-/// An event to choose.
+/// An event in the form.
 struct Choice {
     name: &'static str,
     checked: bool,
@@ -33,11 +33,11 @@ struct Choice {
 struct FormPage {
     frame: Frame,
     action: String,
-    /// Where to go without saving.
+    /// The page to return to without saving.
     back: String,
     is_new: bool,
     apps: Vec<NamedApp>,
-    /// What was chosen isn't among them.
+    /// The selected app isn't among them.
     is_unknown: bool,
     app: String,
     url: String,
@@ -49,13 +49,13 @@ struct FormPage {
     wrong_events: &'static str,
 }
 
-/// What was filled in, and what is wrong with it.
+/// The submitted values, and their errors.
 #[derive(Default)]
 struct Filled {
     app: String,
     url: String,
     events: Vec<EventName>,
-    /// When the form was made; empty: it is made now.
+    /// When the form was made; empty: now.
     made: String,
     wrong_app: &'static str,
     wrong_url: String,
@@ -121,7 +121,7 @@ async fn form(
     let mut is_unknown = false;
     if let Some(inside) = &mut frame.inside {
         apps.clone_from(&inside.apps);
-        // The switcher knows slugs. Where nothing was chosen by it, the field holds a key.
+        // The switcher uses slugs. If nothing was selected there, the field holds a key.
         let named = |app: &&NamedApp| app.slug == filled.app || app.pushable_key == filled.app;
         let chosen = apps.iter().find(named);
         is_unknown = given.is_some() && chosen.is_none();
@@ -172,8 +172,8 @@ pub(crate) async fn show_new(
     form(&state, &session, filled, None).await
 }
 
-/// Creates one, and shows its secret this once: no page that could be asked for again has it, so the answer to the POST
-/// does. A form that is sent again, as by a reload of that answer, adds nothing.
+/// Creates one, and shows its secret once: no page that can be requested again holds it, so the response to the POST
+/// does. Resubmitting the form, for example by reloading the response, adds nothing.
 pub(crate) async fn create(
     session: Session,
     State(state): State<PortalState>,
@@ -183,7 +183,7 @@ pub(crate) async fn create(
     let app = state.accounts.own_app(session.id(), &filled.app);
     let app = app.await?;
     if app.is_none() {
-        filled.wrong_app = "Choose the app whose events it is to receive.";
+        filled.wrong_app = "Choose the app whose events it receives.";
     }
     let Some(app) = app.filter(|_| filled.is_right()) else {
         return Ok(form(&state, &session, filled, None).await);
@@ -232,13 +232,13 @@ pub(crate) async fn config(
     Ok((endpoint.app, config, Known { path, filled }))
 }
 
-/// A configuration as it is, and its page.
+/// The current configuration, and its page.
 pub(crate) struct Known {
     pub(crate) path: String,
     filled: Filled,
 }
 
-/// Shows the form of one.
+/// Shows the form for an existing one.
 pub(crate) async fn show_edit(
     session: Session,
     State(state): State<PortalState>,

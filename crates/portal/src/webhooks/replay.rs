@@ -24,7 +24,7 @@ pub(crate) struct ReplayForm {
     since: String,
     #[serde(default)]
     until: String,
-    /// `true`: those that were delivered; else those that failed.
+    /// `true`: delivered events; otherwise failed ones.
     #[serde(default)]
     success: String,
     /// Where an earlier replay ended.
@@ -32,7 +32,7 @@ pub(crate) struct ReplayForm {
     cursor: String,
 }
 
-/// What a replay has queued.
+/// The result of queuing a replay.
 #[derive(Default, Deserialize)]
 pub(crate) struct Outcome {
     #[serde(default)]
@@ -52,7 +52,7 @@ struct ReplayPage {
     url: String,
     asked: ReplayForm,
     wrong: Vec<String>,
-    /// What was queued, was queued already, and is no longer kept.
+    /// The numbers of events queued, already queued, and no longer kept.
     done: Option<(String, String, String)>,
 }
 
@@ -82,7 +82,7 @@ async fn form(
     page(status, &body)
 }
 
-/// Shows the form, and what the last replay has queued.
+/// Shows the form, and the result of the last replay.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -135,12 +135,12 @@ fn read(sent: &ReplayForm) -> Result<Replay, Vec<String>> {
     let mut wrong = Vec::new();
     let since = Date::parse(sent.since.trim()).map(Date::first);
     if since.is_err() {
-        wrong.push("Enter the day from which on events are delivered again.".to_owned());
+        wrong.push("Enter the first day whose events are delivered again.".to_owned());
     }
     let until = Some(sent.until.trim()).filter(|until| !until.is_empty());
     let before = until.map(|until| Date::parse(until).map(Date::behind));
     if let Some(Err(_)) = before {
-        wrong.push("Enter a day as the end, or leave it empty.".to_owned());
+        wrong.push("Enter the last day, or leave it empty.".to_owned());
     }
     let before = before.and_then(Result::ok);
     let since = since.ok();
@@ -152,7 +152,7 @@ fn read(sent: &ReplayForm) -> Result<Replay, Vec<String>> {
     let cursor = Some(sent.cursor.as_str()).filter(|cursor| !cursor.is_empty());
     let cursor = cursor.map(str::parse);
     if let Some(Err(_)) = cursor {
-        wrong.push("Begin the replay anew: where it ended can't be read.".to_owned());
+        wrong.push("Start the replay again: its position can't be read.".to_owned());
     }
     match since {
         Some(since) if wrong.is_empty() => Ok(Replay {
@@ -186,7 +186,7 @@ fn refused(error: ReplayError, here: &str) -> PortalProblem {
         ReplayError::Full => (
             "too_many_waiting",
             format!(
-                "{} deliveries wait for the webhook. Try again when some have been made.",
+                "{} deliveries are waiting for the webhook. Try again when some have been made.",
                 number(MOST_WAITING)
             ),
         ),

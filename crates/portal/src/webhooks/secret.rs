@@ -1,4 +1,4 @@
-//! The secret that signs what goes to an endpoint: shown once, in the answer that made it.
+//! The secret that signs an endpoint's deliveries: shown once, in the response that created it.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -18,19 +18,19 @@ use crate::webhooks::{find, path};
 use mailgate_domain::accounts::RenewError;
 use mailgate_domain::webhooks::{ConfigurationError, OwnedEndpoint};
 
-/// The secret, in the answer to who made it and nowhere else.
+/// The secret, only in this response.
 #[derive(Template)]
 #[template(path = "webhook_secret.html")]
 pub(crate) struct SecretPage<'a> {
     frame: Frame,
     secret: &'a str,
-    /// Until when the one before signs too.
+    /// Until when the previous one also signs.
     overlap: Option<Moment>,
     back: String,
 }
 
 impl<'a> SecretPage<'a> {
-    /// Of a new configuration.
+    /// For a new configuration.
     pub(crate) async fn created(
         state: &PortalState,
         session: &Session,
@@ -47,7 +47,7 @@ impl<'a> SecretPage<'a> {
     }
 }
 
-/// Asks before it is replaced.
+/// The confirmation page for replacing it.
 #[derive(Template)]
 #[template(path = "rotate_webhook_secret.html")]
 struct RotatePage {
@@ -55,7 +55,7 @@ struct RotatePage {
     is_fresh: bool,
     path: String,
     url: String,
-    /// Which rotation was the last when the page was made.
+    /// The last rotation when the page was made.
     last: String,
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct Rotation {
     last: Option<String>,
 }
 
-/// Names the last rotation: each one moves the end of the secret before.
+/// Identifies the last rotation: each one moves the previous secret's end.
 fn last_rotation(endpoint: &OwnedEndpoint) -> String {
     let ends = endpoint.previous_secret_expires_at;
     ends.map_or_else(String::new, |ends| ends.timestamp_micros().to_string())
 }
 
-/// Asks whether it is to be replaced.
+/// Shows the confirmation page.
 pub(crate) async fn confirm_rotate(
     session: Session,
     State(state): State<PortalState>,
@@ -93,8 +93,8 @@ pub(crate) async fn confirm_rotate(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Replaces it, and shows the new one this once: no page that could be asked for again has it, so the answer to the
-/// POST does. A form that is sent again, as by a reload of that answer, rotates nothing.
+/// Replaces it, and shows the new one once: no page that can be requested again holds it, so the response to the
+/// POST does. Resubmitting the form, for example by reloading the response, rotates nothing.
 pub(crate) async fn rotate(
     session: Session,
     State(state): State<PortalState>,

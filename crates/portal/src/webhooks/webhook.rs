@@ -1,4 +1,4 @@
-//! One webhook endpoint, and what was delivered to it.
+//! One webhook endpoint, and its deliveries.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -18,10 +18,10 @@ use crate::webhooks::{events, find, path, status};
 use mailgate_domain::webhooks::{Delivery, DeliveryFilter};
 use mailgate_types::event_name::EventName;
 
-/// Deliveries of a page.
+/// Deliveries per page.
 const ROWS: u16 = 25;
 
-/// Which deliveries.
+/// The filters.
 #[derive(Default, Deserialize)]
 pub(crate) struct DeliveriesQuery {
     #[serde(default)]
@@ -99,7 +99,7 @@ struct WebhookPage {
     /// A configuration; the app's own `webhook_url` is changed with the app.
     is_config: bool,
     app_path: String,
-    /// Until when the secret before the current one signs too.
+    /// Until when the previous secret also signs.
     overlap: Option<Moment>,
     week: Week,
     names: [EventName; EventName::ALL.len()],
@@ -110,7 +110,7 @@ struct WebhookPage {
     next: Option<String>,
 }
 
-/// Shows it.
+/// Shows the page.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -122,7 +122,7 @@ pub(crate) async fn show(
     let endpoint = &report.endpoint;
     let config = endpoint.id.config(endpoint.app);
     let filter = DeliveryFilter {
-        // What is none of the catalogue filters nothing.
+        // An unknown event name filters nothing.
         event: asked.event.parse().ok(),
         success: asked.success.parse().ok(),
     };

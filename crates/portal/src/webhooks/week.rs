@@ -1,4 +1,4 @@
-//! Seven days of an endpoint as bars, which the server draws, and the same as words.
+//! An endpoint's seven days as bars, drawn by the server, and as text.
 
 use crate::page::words::number;
 use mailgate_domain::webhooks::EndpointReport;
@@ -6,13 +6,13 @@ use mailgate_domain::webhooks::EndpointReport;
 /// Height of the highest bar, in the drawing's units.
 const HEIGHT: i64 = 40;
 
-/// From one bar to the next.
+/// The distance between bars.
 const STEP: usize = 16;
 
 /// A day.
 pub(crate) struct Bar {
     pub(crate) x: usize,
-    /// The failed part stands on the successful one.
+    /// The failed part is stacked on the successful one.
     pub(crate) good_y: i64,
     pub(crate) good_height: i64,
     pub(crate) bad_y: i64,
@@ -59,7 +59,7 @@ impl Week {
     }
 }
 
-/// What has happened at all can be seen.
+/// A count above zero is always visible.
 fn height(count: i64, highest: i64) -> i64 {
     if count == 0 {
         return 0;
@@ -75,8 +75,8 @@ fn rate(successes: i64, attempts: i64) -> String {
     }
     let tenths = i128::from(successes) * 1_000 / i128::from(attempts);
     match tenths % 10 {
-        0 => format!("{} %", tenths / 10),
-        tenth => format!("{}.{tenth} %", tenths / 10),
+        0 => format!("{}%", tenths / 10),
+        tenth => format!("{}.{tenth}%", tenths / 10),
     }
 }
 
@@ -88,10 +88,10 @@ mod tests {
     fn rates() {
         for (successes, attempts, expected) in [
             (0, 0, "No deliveries"),
-            (0, 3, "0 %"),
-            (2, 3, "66.6 %"),
-            (9_999, 10_000, "99.9 %"),
-            (7, 7, "100 %"),
+            (0, 3, "0%"),
+            (2, 3, "66.6%"),
+            (9_999, 10_000, "99.9%"),
+            (7, 7, "100%"),
         ] {
             assert_eq!(rate(successes, attempts), expected);
         }

@@ -1,4 +1,4 @@
-//! The fields of additional API secrets as callers give them and as they are shown.
+//! The fields of additional API secrets, in requests and responses.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,11 @@ pub(crate) struct CreateApiSecretRequest {
     #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Reporting", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,
-    /// What it may be used for; duplicates count once.
+    /// The secret's scopes; duplicates count once.
     #[schema(value_type = Vec<Scope>, required, min_items = 1, max_items = 100, example = json!(["apps:read", "logs:read"]))]
     #[serde(default)]
     scopes: Field<List<String>>,
-    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
+    /// When it expires: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
     #[serde(default)]
     expires_at: Field<String>,
@@ -42,16 +42,16 @@ pub(crate) struct ApiSecretItem {
     /// What the secret is for.
     #[schema(example = "Reporting")]
     name: String,
-    /// What it may be used for.
+    /// The secret's scopes.
     #[schema(value_type = Vec<Scope>, example = json!(["apps:read", "logs:read"]))]
     scopes: Vec<Scope>,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// ISO 8601, UTC: within about a minute; null if it was never used.
+    /// When it was last used, to within about a minute, ISO 8601, UTC; null if it was never used.
     #[schema(format = DateTime, required, example = "2026-11-02T09:30:00.000Z")]
     last_used_at: Option<String>,
-    /// ISO 8601, UTC: when it stops working; null: never.
+    /// When it expires, ISO 8601, UTC; null if never.
     #[schema(format = DateTime, required, example = "2027-11-02T09:30:00.000Z")]
     expires_at: Option<String>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct ApiSecretItem {
 /// The additional API secrets.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApiSecretList {
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) api_secrets: Vec<ApiSecretItem>,
 }
 

@@ -16,13 +16,13 @@ use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use mailgate_domain::accounts::ApiSecretError;
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfSecret {
     id: String,
 }
 
-/// Your additional API secrets, the oldest first. Their values are not shown.
+/// Lists your additional API secrets, oldest first. Their values are not shown.
 #[utoipa::path(
     get,
     path = "/me/api-secrets",
@@ -46,8 +46,8 @@ pub(crate) async fn list(
 
 /// Creates an additional API secret with scopes. Its value is shown only in this response. You may have up to 20.
 ///
-/// It can do what its scopes say, and nothing else: no scope shows, renews or creates API secrets or send keys, changes
-/// the contact address, or signs in to the portal.
+/// Its scopes are all that it can do: no scope shows, renews or creates API secrets or send keys, changes the contact
+/// address, or signs in to the portal.
 #[utoipa::path(
     post,
     path = "/me/api-secrets",
@@ -57,7 +57,7 @@ pub(crate) async fn list(
     request_body = CreateApiSecretRequest,
     responses(
         (status = 201, body = CreatedApiSecret),
-        (status = 409, description = "`too_many_api_secrets`: you have 20 additional API secrets already"),
+        (status = 409, description = "`too_many_api_secrets`: you already have 20 additional API secrets"),
     )
 )]
 pub(crate) async fn create(
@@ -94,7 +94,7 @@ pub(crate) async fn create(
     security(("api_secret" = ["main"])),
     params(("id" = String, Path, description = "The API secret, `asec_…`")),
     responses(
-        (status = 204, description = "It is deleted"),
+        (status = 204, description = "The secret is deleted"),
         (status = 404, description = "`api_secret_not_found`: you have no such API secret"),
     )
 )]
@@ -115,11 +115,11 @@ pub(crate) async fn delete(
     }
 }
 
-/// The same for one that isn't there and for another subscriber's.
+/// The same response for a missing secret and for another subscriber's.
 fn no_such_secret() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "api_secret_not_found",
-        "You have no additional API secret with this id.",
+        "You have no additional API secret with this ID.",
     )
 }

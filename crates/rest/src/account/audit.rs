@@ -10,31 +10,31 @@ use crate::http::access::AuditRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::Problem;
 use crate::http::query::{Described, take, whole_number};
-use crate::openapi::enums::written_out;
+use crate::openapi::enums::inlined;
 use mailgate_domain::reports::{AppReference, AuditFilter, StoredEntry};
 use mailgate_types::audit::{Actor, AuditAction};
 use mailgate_types::date::Date;
 use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::moment::iso8601;
 
-/// Entries of a page, unless the caller says how many, and at most.
+/// Default and maximum number of entries on a page.
 const LIMIT: u32 = 20;
 const LARGEST: u32 = 100;
 
-/// Entries that may be skipped; `cursor` leads further.
+/// Maximum number of entries to skip; `cursor` goes further.
 const FURTHEST: u32 = 10_000;
 
-/// Which entries.
+/// The filters.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Entries at most.
+    /// Maximum number of entries.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
     limit: Option<String>,
-    /// Entries to skip. To go further, take `cursor`.
+    /// Number of entries to skip. To go further, use `cursor`.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 10_000, default = 0)]
     offset: Option<String>,
-    /// Entries older than this one: the `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page: returns the entries after it.
     #[param(
         example = "audit_01h2xcejqtf2nbrexx3vqjhp41",
         pattern = "^audit_[0-7][0-9a-hjkmnp-tv-z]{25}$"
@@ -44,18 +44,18 @@ pub(crate) struct AuditQuery {
     /// yours has no entries.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
-    /// Of one action.
+    /// Only entries with this action.
     #[param(value_type = Option<AuditAction>, inline)]
     action: Option<String>,
-    /// From this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning
-    /// of that day (UTC).
+    /// From this moment on: ISO 8601, with an offset or else in UTC; a date alone means the start of that day
+    /// (UTC).
     #[param(
         example = "2026-11-01",
         pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$"
     )]
     from_date: Option<String>,
-    /// Up to this moment, itself included: ISO 8601, with an offset or else in UTC; without a time, to the
-    /// end of that day (UTC).
+    /// Up to and including this moment: ISO 8601, with an offset or else in UTC; a date alone means the end of that
+    /// day (UTC).
     #[param(
         example = "2026-11-30T12:00:00+01:00",
         pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$"
@@ -66,11 +66,11 @@ pub(crate) struct AuditQuery {
 /// A page of the audit trail.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AuditShown {
-    /// The newest first.
+    /// Newest first.
     entries: Vec<AuditItem>,
-    /// Whether there are older ones than these.
+    /// Whether there are older entries.
     has_more: bool,
-    /// What to give as `cursor` for the older ones; null where there are none.
+    /// The `cursor` for the older entries; null if there are none.
     #[schema(required)]
     next_cursor: Option<String>,
 }
@@ -81,34 +81,34 @@ pub(crate) struct AuditItem {
     /// `audit_…`
     #[schema(example = "audit_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
-    /// What was changed.
-    #[schema(schema_with = written_out::<AuditAction>)]
+    /// The action.
+    #[schema(schema_with = inlined::<AuditAction>)]
     action: String,
-    /// Who did it.
+    /// The actor.
     #[schema(value_type = Actor)]
     actor: String,
-    /// The additional API secret that it was done with, `asec_…`; null for the main one, in the portal, and for other
+    /// The additional API secret used, `asec_…`; null for the main one, in the portal, and for other
     /// actors.
     #[schema(required, example = "asec_01h2xcejqtf2nbrexx3vqjhp41")]
     api_secret_id: Option<String>,
-    /// The address that it was done from; null where there was none.
+    /// The client's IP address; null if there was none.
     #[schema(required)]
     address: Option<String>,
-    /// The app's UUID; null for what concerns no app.
+    /// The app's UUID; null if the change concerns no app.
     #[schema(required, format = "uuid")]
     app_id: Option<String>,
-    /// The app's `app_id`, also when the app is deleted.
+    /// The app's `app_id`, even after the app is deleted.
     #[schema(required)]
     app_slug: Option<String>,
-    /// What it was done to: the mailbox, `cred_…`, the user, by the `user_key`, the webhook configuration, `wconf_…`, the
-    /// send key, `skey_…`, or the API secret, `asec_…`.
+    /// The target: the mailbox, `cred_…`, the user, by the `user_key`, the webhook configuration, `wconf_…`, the send
+    /// key, `skey_…`, or the API secret, `asec_…`.
     #[schema(required)]
     target: Option<String>,
     /// Further details, depending on the action; for changed fields `from` and `to`. Strings are truncated to 256
     /// characters.
     #[schema(value_type = Object)]
     details: serde_json::Value,
-    /// ISO 8601, UTC: when.
+    /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
 }

@@ -1,4 +1,4 @@
-//! The subscriber itself.
+//! The subscriber.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Described;
-use crate::openapi::enums::{AccountStatus, written_out};
+use crate::openapi::enums::{AccountStatus, inlined};
 use mailgate_domain::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -33,40 +33,40 @@ pub(crate) struct Me {
     /// Contact address.
     #[schema(example = "owner@example.com")]
     email: String,
-    /// The contact address that was asked for and waits for its confirmation by a mailed link; left out if there is none.
+    /// The new contact address that waits for confirmation by a mailed link; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "owner@example.com")]
     pending_email: Option<String>,
-    /// `sk_…`: the credential of all operations but `POST /send`. Empty for a caller with an additional API secret.
+    /// `sk_…`: the credential of all operations except `POST /send`. Empty for a caller with an additional API secret.
     api_secret: String,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// The payment provider's customer; null where there is none.
+    /// The payment provider's customer; null if there is none.
     #[schema(required)]
     payprov_customer_id: Option<String>,
-    /// The subscription's status; null without a subscription.
+    /// The subscription's status; null if there is no subscription.
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     subscription_status: Option<&'static str>,
     /// Whether the operator has suspended the account.
-    #[schema(schema_with = written_out::<AccountStatus>)]
+    #[schema(schema_with = inlined::<AccountStatus>)]
     status: &'static str,
-    /// Why the operator has suspended it; null if it isn't suspended.
+    /// Why the operator has suspended the account; null if it isn't suspended.
     #[schema(required)]
     suspension_reason: Option<String>,
-    /// ISO 8601, UTC: since when it is suspended; null if it isn't.
+    /// When the account was suspended, ISO 8601, UTC; null if it isn't.
     #[schema(required, format = DateTime)]
     suspended_at: Option<String>,
 }
 
-/// What changes of a subscriber; a field that is missing or null stays as it is.
+/// Changes to a subscriber; a field that is missing or null stays as it is.
 #[derive(Deserialize, Default, ToSchema)]
 pub(crate) struct ChangeMeRequest {
     /// Display name.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     label: Field<String>,
-    /// Contact address: where notices and sign-in links go. The present one stops a change that waits for its
+    /// Contact address: where notices and sign-in links go. The current address cancels a change that waits for
     /// confirmation.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "owner@example.com")]
     #[serde(default)]
@@ -91,13 +91,14 @@ impl ChangeMeRequest {
 /// A renewed API secret.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RenewedApiSecret {
-    /// `sk_…`: the new one. The old one no longer works.
+    /// `sk_…`: the new secret. The old one no longer works.
     api_secret: String,
-    /// What was created with the old one and those before it. If one was stolen, this is what the thief may have left.
+    /// Everything that was created with the old secret and earlier ones. If one was stolen, the thief may have created
+    /// these.
     minted_since: MintedSince,
 }
 
-/// The subscriber that is calling.
+/// Gets the calling subscriber.
 #[utoipa::path(
     get,
     path = "/me",
@@ -121,11 +122,11 @@ pub(crate) async fn me(
 
 /// Changes the label or the contact address; the payment provider's customer gets them too.
 ///
-/// A new address has to be confirmed within 24 hours by a link that is mailed to it; until then the answer has it as
-/// `pending_email`, and everything goes to the present one, which is told of it and can stop the change, or undo it
-/// within 72 hours of the confirmation. During this time the former address can be restored without confirmation. Where
-/// the gateway sends no mail of its own, or has no portal, a new address counts immediately. Renewing the API secret
-/// stops a change that isn't confirmed yet.
+/// A new address must be confirmed within 24 hours through a link that is mailed to it. Until then the response has it
+/// as `pending_email`, and all mail goes to the current address, which is notified and can stop the change, or undo it
+/// within 72 hours of the confirmation. During this time the former address can be restored without confirmation. If
+/// the gateway sends no mail of its own, or has no portal, a new address takes effect immediately. Renewing the API
+/// secret stops an unconfirmed change.
 #[utoipa::path(
     patch,
     path = "/me",
@@ -135,7 +136,7 @@ pub(crate) async fn me(
     request_body = ChangeMeRequest,
     responses(
         (status = 200, body = Me),
-        (status = 429, description = "`too_many_email_changes`: five were asked for since the last renewal of the API secret, or 50, within 24 hours"),
+        (status = 429, description = "`too_many_email_changes`: within 24 hours, five changes since the API secret was last renewed, or 50 in all"),
     )
 )]
 pub(crate) async fn change(
@@ -167,7 +168,7 @@ fn too_many_email_changes(wait: TimeDelta) -> Problem {
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_email_changes",
         format!(
-            "Too many changes of the address were asked for within 24 hours. Try again in {hours} hours."
+            "Too many changes of the address were requested within 24 hours. Try again in {hours} hours."
         ),
     )
 }
@@ -206,15 +207,14 @@ pub(crate) fn secret_renewed() -> Problem {
     )
 }
 
-/// Renews the API secret. The old one stops working immediately, and so does every portal session and sign-in link. If
-/// two callers renew it at the same time, only one succeeds.
+/// Renews the API secret. The old secret, every portal session and every sign-in link stop working immediately. If two
+/// callers renew it at the same time, only one succeeds.
 ///
-/// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends all of
-/// them, whenever they were created, and takes back an address that was changed within 72 hours, unless
-/// `keep_email=true`. Apps and webhooks
-/// stay, and those since the last renewal are listed. Main send keys that may have been read are renewed by
-/// `reset-send-key`. The account's address gets a mail about it, where the gateway sends mail of its own, and so does one
-/// that was replaced within 72 hours.
+/// Additional API secrets, additional send keys and connect sessions keep working, unless `revoke=all` ends them all,
+/// whenever they were created. `revoke=all` also restores an address that was changed within 72 hours, unless
+/// `keep_email=true`. Apps and webhooks stay; those created or changed since the last renewal are listed. Renew main
+/// send keys that may have been read with `reset-send-key`. If the gateway sends mail of its own, the account's address
+/// is notified, and so is an address that was replaced within 72 hours.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",
@@ -224,7 +224,7 @@ pub(crate) fn secret_renewed() -> Problem {
     responses(
         (status = 200, body = RenewedApiSecret),
         (status = 422, description = "`invalid_request`"),
-        (status = 429, description = "`too_many_renewals`: 60 within 24 hours; `too_many_requests`: another one with `revoke=all` is under way"),
+        (status = 429, description = "`too_many_renewals`: 60 within 24 hours; `too_many_requests`: another renewal with `revoke=all` is in progress"),
     )
 )]
 pub(crate) async fn reset_api_secret(
@@ -244,12 +244,12 @@ pub(crate) async fn reset_api_secret(
         })),
         Err(RenewError::Gone) => Err(secret_renewed()),
         Err(RenewError::UnderWay) => Err(Problem::too_many_requests(
-            "A renewal that ends what was created is under way. Wait for its answer.",
+            "Another renewal with revoke=all is in progress. Wait for its response.",
         )),
         Err(RenewError::TooOften) => Err(Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_renewals",
-            "The API secret was renewed 60 times within 24 hours. Wait, or renew it in the portal, signed in by a mailed link.",
+            "The API secret was renewed 60 times within 24 hours. Wait, or renew it in the portal, after signing in with a mailed link.",
         )),
         Err(RenewError::Database(error)) => Err(Problem::database(&error)),
         Err(error) => Err(Problem::internal(&error)),

@@ -1,4 +1,4 @@
-//! What a renewed API secret leaves behind.
+//! Everything that was created with a renewed API secret.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -8,14 +8,14 @@ use crate::http::problem::{FieldError, Problem};
 use mailgate_domain::accounts::{Minted, Renewal, RestoredEmail};
 use mailgate_types::moment::iso8601;
 
-/// What a renewal ends.
+/// What a renewal ends besides the secret.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RenewalQuery {
-    /// `all`: all additional API secrets, additional send keys and connect sessions end too.
+    /// `all`: also ends all additional API secrets, additional send keys and connect sessions.
     #[param(value_type = Option<String>, pattern = "^all$")]
     revoke: Option<String>,
-    /// `true`: with `revoke=all`, the account keeps an address that was changed within 72 hours.
+    /// `true`: with `revoke=all`, keeps an address that was changed within 72 hours.
     #[param(value_type = Option<String>, pattern = "^true$")]
     keep_email: Option<String>,
 }
@@ -35,7 +35,7 @@ impl RenewalQuery {
         let revokes = flag("revoke", self.revoke, "all");
         let keeps_email = flag("keep_email", self.keep_email, "true");
         if keeps_email && !revokes && errors.is_empty() {
-            errors.push(FieldError::new("keep_email", "works with revoke=all only"));
+            errors.push(FieldError::new("keep_email", "works only with revoke=all"));
         }
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
@@ -48,11 +48,11 @@ impl RenewalQuery {
     }
 }
 
-/// What was created with the API secrets, the old one and those before it, and was still there.
+/// Everything that was created with the old API secret and earlier ones, and still existed.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MintedSince {
-    /// ISO 8601, UTC: when the API secret was renewed before; null if it never was. What is younger was created with the
-    /// old one, or with an additional one.
+    /// When the API secret was last renewed before, ISO 8601, UTC; null if it never was. Anything newer was created
+    /// with the old secret, or with an additional one.
     #[schema(format = DateTime, required)]
     since: Option<String>,
     /// Whether this call has ended all of these.
@@ -67,10 +67,10 @@ pub(crate) struct MintedSince {
     /// Unused links that sign in to the portal; every renewal ends them.
     #[schema(minimum = 0)]
     portal_links: i64,
-    /// Connect sessions of the last seven days, used or not; 1,000 stands for more too.
+    /// Connect sessions of the last seven days, used or not; 1,000 means 1,000 or more.
     #[schema(minimum = 0, maximum = 1_000)]
     connect_sessions: i64,
-    /// The change of the account's address, if it was changed since, or can still be undone; null otherwise.
+    /// The change of the account's address, if it was changed since then, or can still be undone; null otherwise.
     #[schema(required)]
     email_change: Option<EmailChangeShown>,
     #[serde(flatten)]
@@ -80,19 +80,19 @@ pub(crate) struct MintedSince {
 /// A change of the account's address.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EmailChangeShown {
-    /// The address before.
+    /// The former address.
     #[schema(example = "owner@example.com")]
     former_email: String,
     /// The address that replaced it.
     #[schema(example = "owner@example.com")]
     email: String,
-    /// ISO 8601, UTC: of several that followed each other, the first.
+    /// When it was changed, ISO 8601, UTC; of several consecutive changes, the first.
     #[schema(format = DateTime)]
     changed_at: String,
-    /// Whether the last of them was less than 72 hours ago: then `revoke=all` takes the former address back, unless
+    /// Whether the last change was less than 72 hours ago: then `revoke=all` restores the former address, unless
     /// `keep_email=true`.
     undoable: bool,
-    /// Whether this call has taken it back.
+    /// Whether this call has restored it.
     restored: bool,
 }
 

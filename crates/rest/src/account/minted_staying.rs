@@ -1,4 +1,4 @@
-//! Apps and webhooks that a thief may have left: a renewed API secret lists them, and ends none.
+//! Apps and webhooks that a thief may have created: renewing the API secret lists them, but doesn't end them.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -6,21 +6,21 @@ use utoipa::ToSchema;
 use mailgate_domain::accounts::{Recent, RecentApp, RecentWebhook};
 use mailgate_types::moment::iso8601;
 
-/// What no renewal ends: delete here what isn't yours.
+/// What no renewal ends: delete anything that isn't yours.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MintedStaying {
-    /// Apps that were created since then, the youngest first, 100 at most. They stay, with their mailboxes, also with
-    /// `revoke=all`: delete those that you don't know.
+    /// Apps created since then, newest first, 100 at most. They stay, with their mailboxes, also with `revoke=all`:
+    /// delete those that you don't recognize.
     #[schema(max_items = 100)]
     apps: Vec<MintedAppShown>,
-    /// How many apps were created since then.
+    /// Number of apps created since then.
     #[schema(minimum = 0)]
     app_count: i64,
-    /// Webhook configurations that were created or changed since then, the last changed first, 100 at most. They stay
-    /// as well. Changes of an app's own `webhook_url` are in the audit trail.
+    /// Webhook configurations created or changed since then, the last changed first, 100 at most. They stay as well.
+    /// Changes to an app's own `webhook_url` are in the audit trail.
     #[schema(max_items = 100)]
     webhooks: Vec<MintedWebhookShown>,
-    /// How many webhook configurations were created or changed since then.
+    /// Number of webhook configurations created or changed since then.
     #[schema(minimum = 0)]
     webhook_count: i64,
 }

@@ -1,4 +1,4 @@
-//! Addresses that sign in to the portal, for integrators who link to it from pages of their own.
+//! Addresses that sign in to the portal, for integrators who link to it from their own pages.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,18 +20,18 @@ use mailgate_types::moment::iso8601;
     "expires_at": "2026-11-02T09:35:00.000Z"
 }))]
 pub(crate) struct MintedPortalSession {
-    /// Where to send the browser. It signs in once.
+    /// The address to open in the browser. It signs in once.
     #[schema(format = "uri")]
     url: String,
-    /// ISO 8601, UTC: until when, five minutes from now.
+    /// When the address expires, ISO 8601, UTC: five minutes from now.
     #[schema(format = DateTime)]
     expires_at: String,
 }
 
-/// Mints an address that signs in to the portal once, as this subscriber.
+/// Creates an address that signs in to the portal once, as this subscriber.
 ///
-/// Send a browser there within five minutes. Its page has one button, so a program that follows links uses nothing up.
-/// Up to 20 unused addresses may be open at a time.
+/// Open it in a browser within five minutes. The page has one button to press, so a program that follows links doesn't
+/// use the address up. Up to 20 unused addresses may exist at a time.
 #[utoipa::path(
     post,
     path = "/portal/sessions",

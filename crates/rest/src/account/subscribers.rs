@@ -1,4 +1,4 @@
-//! Sign-up, for a page of the operator's own.
+//! Sign-up, for the operator's own sign-up page.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
@@ -19,7 +19,7 @@ use mailgate_domain::accounts::CreateError;
 use mailgate_server::stranger;
 use mailgate_types::audit::Author;
 
-/// Somebody who has the operator token.
+/// A caller with the operator token.
 pub(crate) struct Operator;
 
 impl FromRequestParts<AppState> for Operator {
@@ -30,7 +30,7 @@ impl FromRequestParts<AppState> for Operator {
             return Err(Problem::new(
                 StatusCode::NOT_FOUND,
                 "not_found",
-                "Sign-up by REST is off: the operator has set no http.operator_token.",
+                "Sign-up by REST is off: http.operator_token is not set.",
             ));
         };
         let presented = header(&parts.headers, &["x-operator-token"])?;
@@ -70,7 +70,7 @@ pub(crate) struct CreatedSubscriber {
     label: String,
     /// Contact address.
     email: String,
-    /// `sk_…`: the credential of all operations but `POST /send`.
+    /// `sk_…`: the credential of all operations except `POST /send`.
     api_secret: String,
 }
 

@@ -1,4 +1,4 @@
-//! The fields of an app as callers give them, and what is right of them.
+//! The fields of an app in requests, and their validation.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -31,16 +31,16 @@ pub(crate) struct CreateAppRequest {
     #[schema(value_type = Option<bool>, default = false)]
     #[serde(default)]
     multilink: Field<bool>,
-    /// Whether mailboxes can be connected only through connect sessions, and not through links that anybody can
+    /// Whether mailboxes can be connected only through connect sessions, and not through links that anyone can
     /// write. By default true for a multiuser app.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
-    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     #[schema(value_type = Option<bool>, default = false)]
     #[serde(default)]
     suppress_bounced: Field<bool>,
-    /// Gets every event: an https address, or empty.
+    /// Receives every event: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
     webhook_url: Field<String>,
@@ -74,7 +74,7 @@ pub(crate) struct ChangeAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
-    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     suppress_bounced: Field<bool>,
@@ -154,7 +154,7 @@ impl ChangeAppRequest {
     }
 }
 
-/// A name that people can read: not blank, no control characters.
+/// A readable name: not blank, no control characters.
 pub(crate) fn checked_text(
     field: &'static str,
     text: Option<String>,
@@ -183,7 +183,7 @@ pub(crate) fn checked_email(
     parsed
 }
 
-/// A text of `longest` characters at most, none of them a control character.
+/// A string of at most `longest` characters, without control characters.
 pub(crate) fn plain_text(
     field: &'static str,
     text: String,
@@ -191,7 +191,7 @@ pub(crate) fn plain_text(
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     let detail = if text.chars().count() > longest {
-        format!("may have {longest} characters at most")
+        format!("must have at most {longest} characters")
     } else if text.chars().any(char::is_control) {
         "must not contain control characters".to_owned()
     } else {
@@ -201,10 +201,10 @@ pub(crate) fn plain_text(
     None
 }
 
-/// What an address must be, given whether private ones are allowed.
+/// The rule for an address, depending on whether private ones are allowed.
 type Check = fn(&str, bool) -> Result<(), InvalidWebAddress>;
 
-/// An address, or an empty text for none.
+/// An address, or an empty string for none.
 fn checked_address(
     field: &'static str,
     given: Field<String>,

@@ -1,4 +1,4 @@
-//! What was refused of an app before a mailbox was chosen, and so has no log row.
+//! Messages that an app had refused before a mailbox was chosen, and that have no log row.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,21 +15,21 @@ use mailgate_types::door::Door;
 use mailgate_types::moment::iso8601;
 use mailgate_types::refusal::RefusalReason;
 
-/// Which refusals.
+/// The filters.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RefusalQuery {
-    /// Refusals at most.
+    /// Maximum number of refusals.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
     limit: Option<String>,
 }
 
-/// What was refused in the last seven days.
+/// The refusals of the last seven days.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RefusalList {
-    /// The newest first, of the last 100 messages that were refused.
+    /// Newest first, out of the last 100 messages that were refused.
     refusals: Vec<RefusalItem>,
-    /// How many were refused in each hour for each reason, the newest hour first.
+    /// The number of refusals per hour and reason, the newest hour first.
     counts: Vec<RefusalCount>,
 }
 
@@ -39,33 +39,33 @@ pub(crate) struct RefusalItem {
     /// `ref_…`
     #[schema(example = "ref_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
-    /// ISO 8601, UTC: when.
+    /// When it was refused, ISO 8601, UTC.
     #[schema(format = DateTime)]
     refused_at: String,
-    /// How it came in.
+    /// The interface that received it.
     #[schema(value_type = Door)]
     door: &'static str,
-    /// Why.
+    /// The reason.
     #[schema(value_type = RefusalReason)]
     reason: &'static str,
-    /// Who it was from; null where that wasn't said or couldn't be read.
+    /// Its sender; null if it wasn't given or couldn't be read.
     #[schema(required)]
     from: Option<String>,
-    /// Its first recipient; null where that couldn't be read.
+    /// Its first recipient; null if it couldn't be read.
     #[schema(required)]
     to: Option<String>,
 }
 
-/// Refusals of an hour.
+/// The refusals of an hour.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RefusalCount {
-    /// ISO 8601, UTC: the hour's beginning.
+    /// The start of the hour, ISO 8601, UTC.
     #[schema(format = DateTime)]
     hour: String,
-    /// Why.
+    /// The reason.
     #[schema(value_type = RefusalReason)]
     reason: &'static str,
-    /// How many.
+    /// The number of refusals.
     count: i64,
 }
 
@@ -91,7 +91,7 @@ impl From<RefusalReport> for RefusalList {
     }
 }
 
-/// Messages that were refused before a mailbox was chosen for them. They appear neither in `GET /logs` nor in the
+/// Lists messages that were refused before a mailbox was chosen for them. They appear neither in `GET /logs` nor in the
 /// statistics.
 #[utoipa::path(
     get,

@@ -1,4 +1,4 @@
-//! The fields of send keys as callers give them and as they are shown.
+//! The fields of send keys, in requests and responses.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -23,16 +23,16 @@ pub(crate) struct CreateSendKeyRequest {
     #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,
-    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
+    /// When it expires: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
     #[serde(default)]
     expires_at: Field<String>,
-    /// The client addresses that it may be used from: IP addresses, or networks in CIDR notation. From anywhere, if
+    /// The client addresses that may use the key: IP addresses, or networks in CIDR notation. Any address, if
     /// omitted or empty.
     #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
     #[serde(default)]
     allowed_addresses: Field<List<String>>,
-    /// The mailboxes of the app that it may send from, `cred_…`. All of them, if omitted or empty.
+    /// The app's mailboxes that the key may send from, `cred_…`. All of them, if omitted or empty.
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
     #[serde(default)]
     credential_ids: Field<List<String>>,
@@ -45,15 +45,15 @@ pub(crate) struct ChangeSendKeyRequest {
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,
-    /// When it stops working: RFC 3339 with an offset, up to ten years ahead. Empty: never.
+    /// When it expires: RFC 3339 with an offset, up to ten years ahead. Empty: never.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
     #[serde(default)]
     expires_at: Field<String>,
-    /// The complete list of addresses and networks that it may be used from. Empty: from anywhere.
+    /// The complete list of addresses and networks that may use the key. Empty: any address.
     #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
     #[serde(default)]
     allowed_addresses: Field<List<String>>,
-    /// The complete list of mailboxes that it may send from, `cred_…`. Empty: all of them.
+    /// The complete list of mailboxes that the key may send from, `cred_…`. Empty: all of them.
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
     #[serde(default)]
     credential_ids: Field<List<String>>,
@@ -71,19 +71,19 @@ pub(crate) struct SendKeyItem {
     /// Whether it is the app's main key, which `reset-send-key` renews, and which can't be restricted or deleted.
     #[schema(example = false)]
     is_main: bool,
-    /// ISO 8601, UTC; of the main key, when it was renewed last.
+    /// ISO 8601, UTC; for the main key, when it was last renewed.
     #[schema(format = DateTime)]
     created_at: String,
-    /// ISO 8601, UTC: within about a minute; null if it was never used.
+    /// When it was last used, to within about a minute, ISO 8601, UTC; null if it was never used.
     #[schema(format = DateTime, required, example = "2026-11-02T09:30:00.000Z")]
     last_used_at: Option<String>,
-    /// ISO 8601, UTC: when it stops working; null: never.
+    /// When it expires, ISO 8601, UTC; null if never.
     #[schema(format = DateTime, required, example = "2027-11-02T09:30:00.000Z")]
     expires_at: Option<String>,
-    /// The networks that it may be used from; empty: from anywhere.
+    /// The networks that may use the key; empty: any address.
     #[schema(example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
     allowed_addresses: Vec<String>,
-    /// The mailboxes that it may send from, `cred_…`; empty: all of the app's.
+    /// The mailboxes that the key may send from, `cred_…`; empty: all of the app's.
     #[schema(example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
     credential_ids: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub(crate) struct SendKeyItem {
 /// An app's send keys.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SendKeyList {
-    /// The main one first, then the oldest first.
+    /// The main one first, then oldest first.
     pub(crate) send_keys: Vec<SendKeyItem>,
 }
 
@@ -173,7 +173,7 @@ impl ChangeSendKeyRequest {
     }
 }
 
-/// A time ahead, or an empty text, which stands for never.
+/// A future time, or an empty string for never.
 pub(crate) fn checked_expiry(
     given: Field<String>,
     now: DateTime<Utc>,
@@ -192,7 +192,7 @@ pub(crate) fn checked_expiry(
     }
 }
 
-/// Every element of a list of at most `most`, read; each that is wrong is named.
+/// Parses every element of a list of at most `most`; reports each invalid one.
 pub(crate) fn checked_list<T, E: std::fmt::Display>(
     field: &'static str,
     given: Field<List<String>>,
@@ -204,7 +204,7 @@ pub(crate) fn checked_list<T, E: std::fmt::Display>(
     if list.length > most {
         errors.push(FieldError::new(
             field,
-            format!("may have {most} entries at most"),
+            format!("must have at most {most} entries"),
         ));
         return None;
     }

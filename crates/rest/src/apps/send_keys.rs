@@ -1,4 +1,4 @@
-//! An app's send keys: the main one, and additional ones that can do less.
+//! An app's send keys: the main one, and additional ones with fewer rights.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,7 +16,7 @@ use crate::http::problem::{FieldError, Problem};
 use mailgate_domain::accounts::SendKeyError;
 use mailgate_types::ids::SendKeyId;
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfSendKey {
     id: String,
@@ -28,7 +28,7 @@ impl OfSendKey {
     }
 }
 
-/// The app's send keys, the main one first. Their values are not shown.
+/// Lists the app's send keys, the main one first. Their values are not shown.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/send-keys",
@@ -65,7 +65,7 @@ pub(crate) async fn list(
     request_body = CreateSendKeyRequest,
     responses(
         (status = 201, body = CreatedSendKey),
-        (status = 409, description = "`too_many_send_keys`: the app has 20 additional send keys already"),
+        (status = 409, description = "`too_many_send_keys`: the app already has 20 additional send keys"),
     )
 )]
 pub(crate) async fn create(
@@ -83,7 +83,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// Changes an additional send key; what isn't given stays as it is. It counts immediately, for REST and SMTP.
+/// Changes an additional send key. Omitted fields stay as they are. Takes effect immediately, for REST and SMTP.
 #[utoipa::path(
     put,
     path = "/apps/{pushable_key}/send-keys/{id}",
@@ -125,7 +125,7 @@ pub(crate) async fn change(
         ("id" = String, Path, description = "The send key, `skey_…`"),
     ),
     responses(
-        (status = 204, description = "It is deleted"),
+        (status = 204, description = "The send key is deleted"),
         (status = 404, description = "`app_not_found`; `send_key_not_found`: the app has no such send key"),
         (status = 409, description = "`main_send_key`: the main send key can be renewed, but not restricted or deleted"),
     )
@@ -140,12 +140,12 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The same for one that isn't there and for another app's.
+/// The same response for a missing key and for another app's.
 fn no_such_key() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "send_key_not_found",
-        "The app has no send key with this id.",
+        "The app has no send key with this ID.",
     )
 }
 
@@ -163,7 +163,7 @@ fn refused(error: &SendKeyError) -> Problem {
         ),
         SendKeyError::ForeignMailboxes(ids) => {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-            let detail = format!("are no mailboxes of the app: {}", ids.join(", "));
+            let detail = format!("are not mailboxes of the app: {}", ids.join(", "));
             Problem::fields(vec![FieldError::new("credential_ids", detail)])
         }
         SendKeyError::Database(error) => Problem::database(error),

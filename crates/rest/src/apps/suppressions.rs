@@ -1,4 +1,4 @@
-//! Recipients that have bounced for good, and writing to them again.
+//! Suppressed recipients: they have hard-bounced. Deleting a suppression allows sending to them again.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,13 +18,13 @@ use mailgate_types::moment::iso8601;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SuppressionQuery {
-    /// Suppressions at most.
+    /// Maximum number of suppressions.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
     limit: Option<String>,
-    /// Suppressions to skip.
+    /// Number of suppressions to skip.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
     offset: Option<String>,
-    /// Only that of this recipient.
+    /// Only the suppression of this recipient.
     #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct SuppressionQuery {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Deletion {
-    /// Only that of this recipient; all of the app's by default.
+    /// Only the suppression of this recipient; all of the app's by default.
     #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
 }
@@ -41,26 +41,26 @@ pub(crate) struct Deletion {
 /// Recipients that have bounced.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SuppressionList {
-    /// The last to bounce first.
+    /// The most recent bounce first.
     suppressions: Vec<SuppressionItem>,
-    /// How many there are in all.
+    /// The total number.
     #[schema(minimum = 0)]
     total: i64,
-    /// Whether there are more than these.
+    /// Whether there are more.
     has_more: bool,
 }
 
-/// A recipient that has bounced for good in the last 30 days.
+/// A recipient that has hard-bounced in the last 30 days.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SuppressionItem {
     /// The recipient, in lower case.
     to_address: String,
-    /// The message that bounced last.
+    /// The last message that bounced.
     log_id: String,
-    /// ISO 8601, UTC: when the gateway read that bounce.
+    /// When the gateway read that bounce, ISO 8601, UTC.
     #[schema(format = DateTime)]
     bounced_at: String,
-    /// ISO 8601, UTC: from then on the recipient counts as before.
+    /// When the suppression ends, ISO 8601, UTC.
     #[schema(format = DateTime)]
     expires_at: String,
 }
@@ -68,7 +68,7 @@ pub(crate) struct SuppressionItem {
 /// Suppressions that were deleted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeletedSuppressions {
-    /// How many.
+    /// The number of suppressions deleted.
     #[schema(minimum = 0, example = 1)]
     deleted: i64,
 }
@@ -84,7 +84,7 @@ impl From<Suppression> for SuppressionItem {
     }
 }
 
-/// The app's recipients that have bounced for good in the last 30 days, the last to bounce first.
+/// Lists the app's recipients that have hard-bounced in the last 30 days, the most recent bounce first.
 ///
 /// They are listed whether or not the app has `suppress_bounced`, which refuses messages to them.
 #[utoipa::path(
@@ -135,8 +135,8 @@ pub(crate) async fn list(
     }))
 }
 
-/// Deletes the suppression of one recipient, or all of the app's, so that messages to them are accepted again until
-/// they bounce again.
+/// Deletes the suppression of one recipient, or all of the app's. Messages to them are accepted again until they bounce
+/// again.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/suppressions",

@@ -12,18 +12,18 @@ use crate::http::authority::OwnedApp;
 use crate::http::problem::Problem;
 use mailgate_types::ids::UserKey;
 
-/// A user who was released.
+/// A released user.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReleasedUser {
     /// The `user_key`.
     #[schema(example = "0193f8a2-6c1e-7d54-9b1a-3f2c5d7e9a10")]
     released: String,
-    /// How many of the user's mailboxes were connected until then.
+    /// How many of the user's mailboxes were connected until now.
     #[schema(example = 1)]
     disconnected: usize,
 }
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfUser {
     user_key: String,
@@ -32,8 +32,8 @@ pub(crate) struct OfUser {
 /// Releases a user.
 ///
 /// Once a connect session has connected a mailbox for a user, bare links connect no other address for them, even when
-/// that mailbox is disconnected or removed. This ends that: the mailboxes that the user still has are disconnected, as
-/// `DELETE …/credentials/{credential_id}` does it, and bare links may connect any address again.
+/// that mailbox is disconnected or removed. Releasing the user ends this: the user's mailboxes are disconnected, as by
+/// `DELETE …/credentials/{credential_id}`, and bare links can connect any address again.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/users/{user_key}",
@@ -67,7 +67,7 @@ pub(crate) async fn release(
     }))
 }
 
-/// The same for one that isn't there and another app's.
+/// The same response for a missing user and for another app's.
 fn no_such_user() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

@@ -1,9 +1,9 @@
-//! Apps as the interface shows them.
+//! Apps in responses.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{MailboxStatus, written_out};
+use crate::openapi::enums::{MailboxStatus, inlined};
 use mailgate_domain::accounts::App;
 use mailgate_domain::mailboxes::{ConnectedUser, Disconnected};
 use mailgate_types::event::DisconnectReason;
@@ -19,11 +19,11 @@ pub(crate) struct AppItem {
     pub(crate) users_count: i64,
 }
 
-/// What the list and the detail show alike.
+/// The fields of both the list and the detail.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AppFieldsShown {
-    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    /// The app's UUID: the `app_id` of logs, filters and events.
     #[schema(format = "uuid")]
     pub(crate) id: String,
     /// The app's slug, which never changes: its SMTP user name.
@@ -33,19 +33,19 @@ pub(crate) struct AppFieldsShown {
     pub(crate) name: String,
     /// `pk_…`: identifies the app in paths, in `POST /send` and in connect links.
     pub(crate) pushable_key: String,
-    /// Shown to end users; empty where there is none.
+    /// Shown to end users; empty if there is none.
     pub(crate) logo_url: String,
     /// Whether the app has several end users.
     pub(crate) multiuser: bool,
     /// Whether an end user may connect several mailboxes of one plugin.
     pub(crate) multilink: bool,
-    /// Whether mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can be connected only through connect sessions.
     pub(crate) require_connect_session: bool,
-    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     pub(crate) suppress_bounced: bool,
-    /// Gets every event; empty where there is none.
+    /// Receives every event; empty if there is none.
     pub(crate) webhook_url: String,
-    /// Where end users go after connecting; empty where there is none.
+    /// Where end users go after connecting; empty if there is none.
     pub(crate) callback_url: String,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -55,7 +55,7 @@ pub(crate) struct AppFieldsShown {
 /// All apps.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Apps {
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) apps: Vec<AppItem>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct AppDetail {
     pub(crate) app: AppFieldsShown,
     /// The connected mailboxes, in the order in which they were connected.
     pub(crate) users: Vec<ConnectedMailbox>,
-    /// The mailboxes that were disconnected.
+    /// The disconnected mailboxes.
     pub(crate) former_users: Vec<FormerUser>,
 }
 
@@ -91,17 +91,17 @@ pub(crate) struct ConnectedMailbox {
     /// Your own ID for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(crate) user_id: Option<String>,
-    /// Always `active`: disconnected ones are in `former_users`.
-    #[schema(schema_with = written_out::<MailboxStatus>)]
+    /// Always `active`: disconnected mailboxes are in `former_users`.
+    #[schema(schema_with = inlined::<MailboxStatus>)]
     pub(crate) status: &'static str,
-    /// ISO 8601, UTC: the last time it was connected.
+    /// When it was last connected, ISO 8601, UTC.
     #[schema(format = DateTime)]
     pub(crate) connected_at: String,
-    /// Whether the gateway finds replies to its mail and bounces of it: only if the grant lets it read the mailbox, and
-    /// the provider does.
+    /// Whether the gateway detects replies and bounces: only if both the grant and the provider let it read the
+    /// mailbox.
     pub(crate) reply_tracking: bool,
-    /// Why the provider refuses to let it be read, in its words; null while it doesn't. Asked again at growing
-    /// intervals, of a day at most.
+    /// Why the provider refuses to let the gateway read the mailbox, in its words; null if it doesn't. Retried at
+    /// growing intervals of up to a day.
     #[schema(required)]
     pub(crate) reply_tracking_error: Option<String>,
     /// Whether `message_id` is the Message-ID that recipients see. If not, the provider gives each message its own,
@@ -110,7 +110,7 @@ pub(crate) struct ConnectedMailbox {
     pub(crate) message_id_known: bool,
 }
 
-/// A mailbox that was disconnected.
+/// A disconnected mailbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FormerUser {
     /// The end user.
@@ -126,7 +126,7 @@ pub(crate) struct FormerUser {
     /// Your own ID for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(crate) user_id: Option<String>,
-    /// Why, as `user.disconnected` has it.
+    /// The reason, as in `user.disconnected`.
     #[schema(value_type = DisconnectReason)]
     pub(crate) reason: String,
     /// ISO 8601, UTC.
@@ -134,11 +134,11 @@ pub(crate) struct FormerUser {
     pub(crate) disconnected_at: String,
 }
 
-/// A new app, with the secrets that are shown now.
+/// A new app, with its secrets.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CreatedApp {
-    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    /// The app's UUID: the `app_id` of logs, filters and events.
     #[schema(format = "uuid")]
     pub(crate) id: String,
     /// The app's slug, which never changes: its SMTP user name.
@@ -152,15 +152,15 @@ pub(crate) struct CreatedApp {
     pub(crate) multiuser: bool,
     /// Whether an end user may connect several mailboxes of one plugin.
     pub(crate) multilink: bool,
-    /// Whether mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can be connected only through connect sessions.
     pub(crate) require_connect_session: bool,
-    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     pub(crate) suppress_bounced: bool,
-    /// Gets every event; empty where there is none.
+    /// Receives every event; empty if there is none.
     pub(crate) webhook_url: String,
-    /// Where end users go after connecting; empty where there is none.
+    /// Where end users go after connecting; empty if there is none.
     pub(crate) callback_url: String,
-    /// `whs_…`: signs what goes to `webhook_url`.
+    /// `whs_…`: signs deliveries to `webhook_url`.
     pub(crate) webhook_secret: String,
     /// `sek_…`: the credential of `POST /send`, and the SMTP password.
     pub(crate) send_key: String,
@@ -169,7 +169,7 @@ pub(crate) struct CreatedApp {
 /// A changed app.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChangedApp {
-    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    /// The app's UUID: the `app_id` of logs, filters and events.
     #[schema(format = "uuid")]
     pub(crate) id: String,
     /// The app's slug.

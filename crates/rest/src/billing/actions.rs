@@ -1,4 +1,4 @@
-//! What a subscriber does about its subscription.
+//! Actions on a subscription.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 use mailgate_types::web_address::check_web_address;
 
-/// Where to come back to from the payment method's page.
+/// The address to return to from the payment method page.
 #[derive(Deserialize, Default, ToSchema)]
 pub(crate) struct CheckoutSetupRequest {
     /// An https address. After a payment method was entered, `payment=updated` is added to its query.
@@ -25,7 +25,7 @@ pub(crate) struct CheckoutSetupRequest {
     portal_url: Field<String>,
 }
 
-/// Where to come back to from the customer portal.
+/// The address to return to from the customer portal.
 #[derive(Deserialize, Default, ToSchema)]
 pub(crate) struct PortalRequest {
     /// An https address.
@@ -34,10 +34,10 @@ pub(crate) struct PortalRequest {
     return_url: Field<String>,
 }
 
-/// A page of the payment provider's.
+/// A page of the payment provider.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct HostedPage {
-    /// Where to send the user.
+    /// The address to send the user to.
     #[schema(example = "https://checkout.stripe.com/c/pay/cs_test_a1b2c3")]
     url: String,
 }
@@ -45,19 +45,19 @@ pub(crate) struct HostedPage {
 /// The result of a reactivation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReactivatedAnswer {
-    /// Whether the subscription became active: it is now, and wasn't before.
+    /// Whether this call made the subscription active: it is now, and wasn't before.
     reactivated: bool,
-    /// The subscription's status now.
+    /// The subscription's current status.
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
 }
 
-/// A cancellation that is scheduled.
+/// A scheduled cancellation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CancelledAnswer {
-    /// The subscription ends with its period.
+    /// Whether the subscription ends at period end.
     cancelled: bool,
-    /// The same, as the payment provider calls it.
+    /// The same, under the payment provider's name.
     #[schema(example = true)]
     cancel_at_period_end: bool,
     /// When the subscription ends, ISO 8601, UTC. Nothing changes until then.
@@ -92,9 +92,9 @@ pub(crate) async fn checkout_setup(
     Ok(Json(HostedPage { url }))
 }
 
-/// Reactivates the subscription. `past_due` or `unpaid`: all open invoices are paid. `canceled`: a new subscription
-/// is created and paid immediately. The payment method entered last is charged; during a trial it lets the
-/// subscription continue after the trial. If there is nothing to reactivate, nothing happens.
+/// Reactivates the subscription. `past_due` or `unpaid`: pays all open invoices. `canceled`: creates a new subscription
+/// and pays it immediately. The most recent payment method is charged; during a trial it lets the subscription continue
+/// after the trial. If there is nothing to reactivate, nothing happens.
 #[utoipa::path(
     post,
     path = "/payprov/reactivate",
@@ -152,7 +152,7 @@ pub(crate) async fn cancel_subscription(
     }))
 }
 
-/// The payment provider's own portal for its customers. Only for active or trialing subscriptions.
+/// Creates a session of the payment provider's customer portal. Only for active or trialing subscriptions.
 #[utoipa::path(
     post,
     path = "/payprov/portal",
@@ -179,7 +179,7 @@ pub(crate) async fn portal(
     Ok(Json(HostedPage { url }))
 }
 
-/// An address to come back to.
+/// An address to return to.
 fn checked(
     field: &'static str,
     given: Field<String>,

@@ -1,4 +1,4 @@
-//! What the payment provider tells.
+//! The payment provider's webhook.
 
 use axum::Json;
 use axum::body::Body;
@@ -12,17 +12,17 @@ use crate::http::problem::Problem;
 use crate::http::whole_body::whole_body;
 use mailgate_domain::billing::ReceiveError;
 
-/// Largest event in bytes: an invoice with many lines takes some hundred thousand.
+/// Largest event in bytes: an invoice with many lines takes a few hundred thousand.
 const MAXIMUM_EVENT: usize = 1 << 20;
 
-/// An event of the payment provider's.
+/// An event of the payment provider.
 #[derive(Deserialize, ToSchema)]
 #[expect(
     dead_code,
-    reason = "read as it came, since its signature is over the bytes"
+    reason = "read as raw bytes, since the signature covers them"
 )]
 pub(crate) struct PayprovEvent {
-    /// The provider's ID for it. A repeated event changes nothing.
+    /// The provider's event ID. A repeated event changes nothing.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -30,7 +30,7 @@ pub(crate) struct PayprovEvent {
         example = "evt_1NG8Du2eZvKYlo2CUI79vXWy"
     )]
     id: String,
-    /// What happened.
+    /// The event's type.
     #[schema(
         min_length = 1,
         max_length = 100,
@@ -38,7 +38,7 @@ pub(crate) struct PayprovEvent {
         example = "customer.subscription.updated"
     )]
     r#type: String,
-    /// What it happened to.
+    /// The object of the event.
     data: PayprovEventData,
 }
 
@@ -46,23 +46,23 @@ pub(crate) struct PayprovEvent {
 #[derive(Deserialize, ToSchema)]
 #[expect(
     dead_code,
-    reason = "read as it came, since its signature is over the bytes"
+    reason = "read as raw bytes, since the signature covers them"
 )]
 pub(crate) struct PayprovEventData {
-    /// The object as it was then. The gateway fetches it again before acting on it.
+    /// The object at the time of the event. The gateway fetches it again before acting on it.
     #[schema(value_type = Object)]
     object: serde_json::Map<String, serde_json::Value>,
 }
 
-/// An event that is stored.
+/// A stored event.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Received {
-    /// True.
+    /// Always true.
     received: bool,
 }
 
-/// Receives the payment provider's events; not for your own use. If `payprov.webhook_secret` is set, the header
-/// `Stripe-Signature` must be valid. The response is sent once the event is stored.
+/// Receives the payment provider's events; not for your own use. If `payprov.webhook_secret` is set, the
+/// `Stripe-Signature` header must be valid. The response is sent once the event is stored.
 #[utoipa::path(
     post,
     path = "/payprov/webhook",
@@ -85,7 +85,7 @@ pub(crate) async fn webhook(
     let signature = headers
         .get("stripe-signature")
         .and_then(|value| value.to_str().ok());
-    // Before a byte of the body is kept.
+    // Before any of the body is kept.
     state
         .billing
         .expects(signature)
@@ -106,7 +106,7 @@ fn refused(state: &AppState, error: ReceiveError) -> Problem {
         ),
         ReceiveError::Signature(error) => {
             metrics::counter!("mailgate_payprov_refused_events_total").increment(1);
-            // Anybody can make it happen.
+            // Anyone can cause this.
             if let Some(others) = state.refused_events.next(state.clock.now()) {
                 tracing::warn!(%error, others, "an event that is not the payment provider's was refused");
             }
@@ -124,7 +124,7 @@ fn refused(state: &AppState, error: ReceiveError) -> Problem {
         ReceiveError::NotAnEvent => Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_event",
-            "The body isn't an event: it needs an id, a type and a data.object.",
+            "The body isn't an event: it needs id, type and data.object.",
         ),
         ReceiveError::Database(error) => Problem::database(&error),
     }

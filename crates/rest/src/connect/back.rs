@@ -1,6 +1,6 @@
-//! The way back to the site from which a user opened a connect link, for the page at the end: it is a phone's only way
-//! back, where no window can be closed. The browser keeps it in a cookie, and the page shows its host, since anybody
-//! with a link can send others to it.
+//! The link back to the site from which a user opened a connect link, for the last page: on a phone it is the only way
+//! back, since no window can be closed. The browser keeps the site in a cookie, and the page shows its host, since
+//! anyone with a link can send others to it.
 
 use axum::http::header::REFERER;
 use axum::http::{HeaderMap, HeaderValue};
@@ -15,13 +15,13 @@ const NAME: &str = "mailgate_back";
 /// Longest address of a site: a scheme, a host (RFC 1035 §2.3.4) and a port.
 const LENGTH: usize = 280;
 
-/// A site that a user came from.
+/// The site that a user came from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Back(Url);
 
 impl Back {
-    /// The site that a link was opened from, as the browser says; `None` for the gateway's own pages, and where the
-    /// browser says nothing.
+    /// The site that a link was opened from, according to the browser; `None` for the gateway's own pages, and if the
+    /// browser doesn't send it.
     fn from_referrer(headers: &HeaderMap, base_url: &str) -> Option<Self> {
         let site = Self::site(headers.get(REFERER)?.to_str().ok()?)?;
         let own = Url::parse(base_url).ok()?;
@@ -29,8 +29,8 @@ impl Back {
         (is_safe && site.0.origin() != own.origin()).then_some(site)
     }
 
-    /// The `Set-Cookie` for a link to an app that was just opened: where it was opened from no known site, what an
-    /// earlier visit left is forgotten. `None` for a user who comes from the gateway's own pages, to try again.
+    /// The `Set-Cookie` for an app's link that was just opened: if it was opened from no known site, the cookie of an
+    /// earlier visit is deleted. `None` for a user who comes from the gateway's own pages, to try again.
     pub(crate) fn kept(
         headers: &HeaderMap,
         base_url: &str,
@@ -68,7 +68,7 @@ impl Back {
         self.0.as_str()
     }
 
-    /// Its host, with a port that isn't the usual one.
+    /// Its host, with any non-default port.
     pub(crate) fn host(&self) -> String {
         let host = self.0.host_str().unwrap_or_default();
         match self.0.port() {

@@ -1,4 +1,4 @@
-//! The buttons that lead to a provider, as its branding rules have them, and its own pages on which access is removed.
+//! The buttons that lead to a provider, following its branding rules, and the provider's own pages for removing access.
 //!
 //! Google: <https://developers.google.com/identity/branding-guidelines>. Microsoft:
 //! <https://learn.microsoft.com/entra/identity-platform/howto-add-branding-in-apps>.
@@ -8,15 +8,15 @@ use url::Url;
 use super::messages::{ButtonMessages, Messages, Names, Phrase, Piece};
 use mailgate_settings::{PluginSettings, ProviderKind};
 
-/// A provider to choose.
+/// A provider's button.
 #[derive(Debug)]
 pub(crate) struct Button<'a> {
     pub(crate) provider: &'a PluginSettings,
-    /// Of the link to it.
+    /// The query of its link.
     pub(crate) query: String,
-    /// Whether some button of the page is a company's: none may outshine it.
+    /// Whether the page has a branded button: others must not outshine it.
     has_brand: bool,
-    /// Whether the company's own words don't say which provider it is.
+    /// Whether the branded text doesn't identify the provider.
     pub(crate) says_which: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Button<'a> {
         }
     }
 
-    /// How it looks.
+    /// Its style.
     pub(crate) fn class(&self) -> &'static str {
         match self.provider.kind {
             ProviderKind::Google => "sign-in google",
@@ -45,12 +45,12 @@ impl<'a> Button<'a> {
         }
     }
 
-    /// What a button of no company's says.
+    /// The text of an unbranded button.
     pub(crate) fn words(&self, messages: &Messages) -> Vec<Piece<'a>> {
         messages.buttons.connect.of(&at(self.provider))
     }
 
-    /// Which accounts the provider's page takes, where their owners might doubt it.
+    /// The accounts that the provider's page accepts, if users might doubt it.
     pub(crate) fn accounts(&self, messages: &Messages) -> Option<&'static str> {
         let ButtonMessages {
             any_account,
@@ -66,7 +66,7 @@ impl<'a> Button<'a> {
     }
 }
 
-/// Whose accounts Microsoft's page takes, which stands in its address.
+/// The accounts that Microsoft's page accepts, according to its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tenant {
     Any,
@@ -76,7 +76,7 @@ enum Tenant {
 }
 
 impl Tenant {
-    /// `None` for a provider that isn't Microsoft itself.
+    /// `None` for a provider other than Microsoft itself.
     fn of(provider: &PluginSettings) -> Option<Self> {
         let page = page_at(
             provider,
@@ -91,7 +91,7 @@ impl Tenant {
     }
 }
 
-/// A provider's own page on which its users remove access.
+/// A provider's own page for removing access.
 #[derive(Debug)]
 pub(crate) struct Removal<'a> {
     provider: &'a PluginSettings,
@@ -100,7 +100,7 @@ pub(crate) struct Removal<'a> {
 }
 
 impl<'a> Removal<'a> {
-    /// Those of a provider, if it is the company itself.
+    /// The provider's pages, if it is the company itself.
     pub(crate) fn of(provider: &'a PluginSettings) -> Vec<Self> {
         let at = |address, phrase| Self {
             provider,
@@ -125,7 +125,7 @@ impl<'a> Removal<'a> {
         both.into_iter().flatten().collect()
     }
 
-    /// What its link says.
+    /// Its link text.
     pub(crate) fn words(&self, messages: &Messages) -> String {
         (self.phrase)(messages).plain(&at(self.provider))
     }
@@ -138,7 +138,7 @@ fn at(provider: &PluginSettings) -> Names<'_> {
     }
 }
 
-/// The page that asks, if it is the company's own: settings may have its ways with another's addresses.
+/// The authorization page, if it is the company's own: settings can combine a company's conventions with other URLs.
 fn page_at(provider: &PluginSettings, kind: ProviderKind, host: &str) -> Option<Url> {
     let page = Url::parse(&provider.authorize_url).ok()?;
     (provider.kind == kind && page.host_str() == Some(host)).then_some(page)

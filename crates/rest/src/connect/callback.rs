@@ -1,4 +1,4 @@
-//! Where users come back from their provider: the result goes to the app, or is shown on a page.
+//! Where providers redirect users back to: the result goes to the app, or is shown on a page.
 
 use std::net::IpAddr;
 
@@ -25,23 +25,23 @@ use mailgate_domain::mailboxes::{
 };
 use mailgate_types::language::Language;
 
-/// What a provider sends back (RFC 6749 §4.1.2).
+/// A provider's response (RFC 6749 §4.1.2).
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes what is read by hand")]
+#[expect(dead_code, reason = "describes parameters that are parsed by hand")]
 pub(crate) struct CallbackParameters {
-    /// The state that the user was sent to the provider with; valid once, for ten minutes.
+    /// The state of the authorization; valid once, for ten minutes.
     state: String,
     /// The authorization code.
     code: Option<String>,
-    /// Why there is none.
+    /// The error code, instead of an authorization code.
     error: Option<String>,
-    /// The same in the provider's words.
+    /// The error in the provider's words.
     error_description: Option<String>,
 }
 
-/// Where providers send users back to: register this address with your OAuth clients. It works once, in the browser
-/// in which the user pressed the button. If the connect session or the app has a `callback_url`, the response
+/// The redirect URI: register this address with your OAuth clients. It works once, in the browser in which the user
+/// pressed the button. If the connect session or the app has a `callback_url`, the response
 /// redirects the user there with these query parameters added: `status=success`, `credential_id`, `user_key`,
 /// `user_id` (if the link had one), `email`, `plugin`; or `status=error`, `error` (a stable code),
 /// `error_description`, `plugin`, `user_id`.
@@ -52,8 +52,8 @@ pub(crate) struct CallbackParameters {
     tag = "Connect",
     params(CallbackParameters),
     responses(
-        (status = 302, description = "Success or not: to the `callback_url`, or to a page that shows the result", headers(("Location" = String, description = "With the parameters above"))),
-        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: not a provider's answer"),
+        (status = 302, description = "Redirects to the `callback_url`, or to a page that shows the result, on success and failure", headers(("Location" = String, description = "With the parameters above"))),
+        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: not a provider's response"),
         (status = 403, body = String, content_type = "text/html", description = "`another_browser`: the user started in another browser"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the state was already used, is too old, or its link was replaced"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
@@ -73,7 +73,7 @@ pub(crate) async fn oauth_callback(
     ended.map_err(|problem| {
         let begun = query.once("state").ok().flatten();
         let language = begun.and_then(|begun| state.mailboxes.language_of(begun));
-        // Its address holds the provider's code.
+        // Its address holds the authorization code.
         problem.to(visitor.begun_in(language).once())
     })
 }
@@ -121,7 +121,7 @@ async fn end(
     }
 }
 
-/// `None` where it is no answer of a provider: no state, or a parameter twice (RFC 6749 §3.1).
+/// `None` if it isn't a provider's response: no state, or a parameter twice (RFC 6749 §3.1).
 fn read(query: &QueryParameters) -> Option<(&str, ProviderAnswer)> {
     let get = |name| {
         let value = query.once(name).ok()?;
@@ -172,7 +172,7 @@ fn answered(
     Ok(redirect(StatusCode::FOUND, &page))
 }
 
-/// The app's own address, or the session's, with the result appended to its query.
+/// The app's own URL, or the session's, with the result added to its query.
 fn app_url(
     app: &PublicApp,
     link: &ConnectLink,

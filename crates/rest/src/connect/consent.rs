@@ -1,5 +1,5 @@
-//! The page that a connect link opens: who asks, what the app will be able to do and what not, who runs the gateway,
-//! how to take it back, and a button for each provider.
+//! The page of a connect link: the app, the access that it gets and doesn't get, the gateway's operator,
+//! how to remove access, and a button for each provider.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -24,17 +24,17 @@ struct Consent<'a> {
     name: &'a Names<'a>,
     /// The app's name, and all of the providers.
     at_all: &'a Names<'a>,
-    /// Where this gateway runs, and who runs it.
+    /// The gateway's host and operator.
     gateway: &'a Names<'a>,
     buttons: &'a [Button<'a>],
-    /// Whether the gateway looks for replies.
+    /// Whether the gateway detects replies.
     reads: bool,
     removals: Vec<Removal<'a>>,
     portal: &'a PortalSettings,
     languages: Vec<LanguageLink>,
 }
 
-/// The page of a link.
+/// A link's page.
 pub(crate) fn consent(
     state: &AppState,
     app: &PublicApp,
@@ -79,7 +79,7 @@ pub(crate) fn consent(
         portal: &state.portal,
         languages: visitor.languages(),
     };
-    // Its buttons lead to somebody else's pages.
+    // Its buttons lead to other sites' pages.
     let page = Page::new(StatusCode::OK, m.consent.title, content).with_redirecting_forms();
     let page = page.in_language(visitor.language());
     Ok(under_logo(page, &ShownApp::from(app), m))

@@ -1,4 +1,4 @@
-//! Why a mailbox was not connected, for the app in a word and for its user in a sentence.
+//! Why a mailbox was not connected: a code for the app and a sentence for the user.
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -13,22 +13,22 @@ use mailgate_types::plugin::Plugin;
 /// Characters of a provider's explanation that are shown.
 const SAID_LENGTH: usize = 300;
 
-/// Whose affair it is.
+/// Who is responsible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Blame {
     /// The user's choice, or the account's state.
     User,
-    /// The provider answers what nobody can use.
+    /// The provider's response is unusable.
     Provider,
-    /// The provider doesn't answer.
+    /// The provider doesn't respond.
     ProviderAway,
     /// The gateway's database.
     GatewayAway,
-    /// A slip of ours.
+    /// An internal error.
     Gateway,
 }
 
-/// Why a mailbox was not connected, in no language yet.
+/// Why a mailbox was not connected, independent of language.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reason {
@@ -56,7 +56,7 @@ enum Reason {
 }
 
 impl Reason {
-    /// Whose affair it is.
+    /// Who is responsible.
     fn blame(&self) -> Blame {
         match self {
             Self::ProviderUnavailable => Blame::ProviderAway,
@@ -67,7 +67,7 @@ impl Reason {
         }
     }
 
-    /// The label used in metrics: never text chosen by the provider.
+    /// The metrics label: never the provider's own text.
     fn label(&self) -> &'static str {
         match self {
             Self::AccessDenied => "access_denied",
@@ -120,7 +120,7 @@ impl Reason {
         }
     }
 
-    /// `app` and `label` are what people call the app and the provider.
+    /// `app` and `label` are the display names of the app and the provider.
     fn names<'a>(&'a self, app: &'a str, label: &'a str) -> Names<'a> {
         let email = match self {
             Self::WrongAccount { expected } => expected,
@@ -138,20 +138,20 @@ impl Reason {
 /// A mailbox that was not connected.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// A word in `snake_case` that stays.
+    /// A stable code in `snake_case`.
     pub(crate) error: String,
-    /// What it means and what to do, in English, for the app.
+    /// The meaning and the fix, in English, for the app.
     pub(crate) text: String,
     /// The provider's own words, for the user.
     said: Option<String>,
     blame: Blame,
-    /// What pages say in the user's language; a replica of an older version knows only the text.
+    /// The page's text in the user's language; a replica of an older version knows only `text`.
     #[serde(default)]
     reason: Option<Reason>,
 }
 
 impl Failure {
-    /// `app` and `label` are what people call the app and the provider.
+    /// `app` and `label` are the display names of the app and the provider.
     pub(crate) fn new(error: &ConnectError, app: &str, label: &str) -> Self {
         let (word, reason) = reason(error);
         let english = &messages(Language::English).failures;
@@ -168,7 +168,7 @@ impl Failure {
         }
     }
 
-    /// Counts it.
+    /// Counts it in the metrics.
     pub(crate) fn count(&self, plugin: Plugin) {
         let reason = self.reason.as_ref().map_or("internal_error", Reason::label);
         metrics::counter!(
@@ -179,12 +179,12 @@ impl Failure {
         .increment(1);
     }
 
-    /// The same without what the provider said of it.
+    /// The same without the provider's explanation.
     pub(crate) fn without_words(self) -> Self {
         Self { said: None, ..self }
     }
 
-    /// A page of the gateway's own, in these words.
+    /// A failure of the gateway's own, with this text.
     pub(crate) fn page(&self, app: &str, label: &str, messages: &Messages) -> PageProblem {
         let notice = |notices: &'static NoticeMessages| &notices.internal_error;
         let mut text = match &self.reason {
@@ -220,7 +220,7 @@ impl Failure {
     }
 }
 
-/// The word for the app, and what to tell the user.
+/// The code for the app, and the text for the user.
 fn reason(error: &ConnectError) -> (&str, Reason) {
     match error {
         ConnectError::Declined { error, .. } => (
@@ -248,7 +248,7 @@ fn reason(error: &ConnectError) -> (&str, Reason) {
     }
 }
 
-/// The provider sent the user back without a code (RFC 6749 §4.1.2.1).
+/// The provider redirected the user back without a code (RFC 6749 §4.1.2.1).
 fn declined(error: &str) -> Reason {
     match error {
         "access_denied" => Reason::AccessDenied,
@@ -258,7 +258,7 @@ fn declined(error: &str) -> Reason {
     }
 }
 
-/// The provider didn't exchange the code, or didn't say whose account it is.
+/// The provider didn't exchange the code, or didn't identify the account.
 fn refused(error: &OAuthError) -> (&str, Reason) {
     let unavailable = ("provider_unavailable", Reason::ProviderUnavailable);
     match error {
@@ -273,14 +273,14 @@ fn refused(error: &OAuthError) -> (&str, Reason) {
             let word = plain_word(error).unwrap_or("provider_error");
             (word, Reason::ProviderError)
         }
-        // `is_passing` has the first.
+        // `is_passing` covers the first.
         OAuthError::Unreachable(_) | OAuthError::Lacks { .. } | OAuthError::Nonsense(_) => {
             ("provider_error", Reason::ProviderError)
         }
     }
 }
 
-/// A provider's explanation on one line, as long as one may be.
+/// A provider's explanation on one line, truncated.
 fn said(description: &str) -> Option<String> {
     let said: String = description
         .chars()

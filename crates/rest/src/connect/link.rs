@@ -1,4 +1,4 @@
-//! What a connect link says, and whether a mailbox may be connected by it.
+//! A connect link's parameters, and whether a mailbox may be connected with it.
 
 use std::net::IpAddr;
 
@@ -14,20 +14,20 @@ use mailgate_types::language::Language;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::secrets::PushableKey;
 
-/// Longest name of an app's own for a user, in characters.
+/// Longest ID that an app gives a user, in characters.
 pub(crate) const USER_ID_LENGTH: usize = 255;
 
 /// Longest expected account, in characters: RFC 5321 §4.5.3.1 allows 64 + 1 + 255 for an address.
 pub(crate) const LOGIN_HINT_LENGTH: usize = 320;
 
-/// What a link says.
+/// A link's parameters.
 pub(crate) struct Asked {
     pub(crate) plugin: Option<Plugin>,
     origin: LinkOrigin,
 }
 
 impl Asked {
-    /// `language` is the one that was asked for.
+    /// `language` is the requested one.
     pub(crate) fn link(&self, plugin: Plugin, language: Option<Language>) -> ConnectLink {
         ConnectLink {
             plugin,
@@ -37,7 +37,7 @@ impl Asked {
     }
 }
 
-/// The app of a link, and what the link says, if a mailbox may be connected by it.
+/// A link's app and parameters, if a mailbox may be connected with it.
 pub(crate) async fn open(
     state: &AppState,
     pushable_key: Result<Path<String>, PathRejection>,
@@ -66,7 +66,7 @@ pub(crate) async fn open(
     if app.is_suspended {
         return Err(suspended());
     }
-    // Strangers who open an app's bare links all the time don't keep those out whom it has given a session.
+    // Strangers who keep opening an app's bare links don't block users with a connect session.
     if session.is_none() {
         state.visits.of(app.id)?;
     }
@@ -99,7 +99,7 @@ pub(crate) async fn open(
     }
 }
 
-/// What stands in the query, and the connect session that isn't opened yet.
+/// The query's parameters, and the connect session, still sealed.
 fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
     let plugin = query.once("plugin")?.map(str::parse).transpose();
     let plugin = plugin.map_err(|error| format!("plugin {error}"))?;
@@ -143,7 +143,7 @@ fn session_required() -> PageProblem {
         |notices| &notices.session_required,
     )
     .for_developers(
-        "the app's require_connect_session is true, so get the link from POST /apps/{pushable_key}/connect-sessions",
+        "the app's require_connect_session is true: get the link from POST /apps/{pushable_key}/connect-sessions",
     )
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn plugin_off(plugin: Plugin) -> PageProblem {
     .for_developers(format!("{plugin} is not set up on this gateway"))
 }
 
-/// `hint` says what is wrong, for the app's developer.
+/// `hint` is the error, for the app's developer.
 pub(crate) fn wrong(hint: &str) -> PageProblem {
     PageProblem::new(
         StatusCode::UNPROCESSABLE_ENTITY,

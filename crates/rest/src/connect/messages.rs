@@ -1,4 +1,4 @@
-//! What the pages for end users say, in each language. A language that lacks a text doesn't compile.
+//! The texts of the pages for end users, in each language. A language with a missing text doesn't compile.
 
 mod de;
 mod en;
@@ -29,17 +29,17 @@ pub(crate) struct Messages {
     pub(crate) front: FrontMessages,
     /// Between the last two names of several.
     pub(crate) or: &'static str,
-    /// For one whose name isn't known any more.
+    /// For a provider whose name is no longer known.
     pub(crate) the_provider: &'static str,
-    /// For those who don't see the app's logo.
+    /// Alternative text of the app's logo.
     pub(crate) logo: Phrase,
     /// The heading of the links to the other languages.
     pub(crate) languages: &'static str,
-    /// A link to whoever runs the gateway.
+    /// A link to the operator's support page.
     pub(crate) help: &'static str,
 }
 
-/// The page that asks.
+/// The consent page.
 #[derive(Debug)]
 pub(crate) struct ConsentMessages {
     pub(crate) title: &'static str,
@@ -52,7 +52,7 @@ pub(crate) struct ConsentMessages {
     pub(crate) changes_nothing: &'static str,
     pub(crate) review: &'static str,
     pub(crate) how_to_remove: &'static str,
-    /// `{label}` is all of the providers.
+    /// `{label}` lists all of the providers.
     pub(crate) remove: Phrase,
     pub(crate) remove_at: Phrase,
     pub(crate) remove_at_personal: Phrase,
@@ -61,19 +61,19 @@ pub(crate) struct ConsentMessages {
     pub(crate) run_by: Phrase,
 }
 
-/// The buttons that lead to a provider. Google's and Microsoft's are worded as those companies do.
+/// The buttons that lead to a provider. Google's and Microsoft's texts follow their guidelines.
 #[derive(Debug)]
 pub(crate) struct ButtonMessages {
     pub(crate) connect: Phrase,
     pub(crate) google: &'static str,
     pub(crate) microsoft: &'static str,
-    /// Which accounts of Microsoft's are taken.
+    /// The Microsoft accounts that are accepted.
     pub(crate) any_account: &'static str,
     pub(crate) work_account: &'static str,
     pub(crate) personal_account: &'static str,
 }
 
-/// The page at the end.
+/// The last page.
 #[derive(Debug)]
 pub(crate) struct ResultMessages {
     pub(crate) connected: &'static str,
@@ -89,7 +89,7 @@ pub(crate) struct ResultMessages {
 }
 
 impl ResultMessages {
-    /// The words of a link to a site of the app's.
+    /// The text of a link to the app's site.
     pub(crate) fn back_to<'a>(&self, app: &'a str, host: &'a str) -> Vec<Piece<'a>> {
         let names = Names {
             app,
@@ -99,7 +99,7 @@ impl ResultMessages {
         self.back.of(&names)
     }
 
-    /// The words where no such site is known.
+    /// The text if that site is unknown.
     pub(crate) fn leave_for<'a>(&self, app: &'a str) -> Vec<Piece<'a>> {
         self.leave.of(&Names::app(app))
     }
@@ -131,7 +131,7 @@ pub(crate) struct FailureMessages {
     pub(crate) internal_error: Phrase,
 }
 
-/// What is wrong with a link or an address.
+/// An invalid link or address.
 #[derive(Debug)]
 pub(crate) struct NoticeMessages {
     pub(crate) another_site: Notice,
@@ -152,7 +152,7 @@ pub(crate) struct NoticeMessages {
     pub(crate) link_dead: Notice,
 }
 
-/// The front page, and the one for addresses at which there is nothing.
+/// The front page, and the page for unknown addresses.
 #[derive(Debug)]
 pub(crate) struct FrontMessages {
     pub(crate) gateway: Notice,
@@ -228,7 +228,7 @@ mod tests {
                 for placeholder in placeholders(text) {
                     assert!(Names::ALL.contains(&placeholder), "{name}: {placeholder}");
                 }
-                // Names alone may be the same everywhere.
+                // Names alone may be the same in all languages.
                 let is_own = language == Language::English || translated != text;
                 let is_name = ["or", "result.code", "result.back"]
                     .iter()
@@ -249,7 +249,7 @@ mod tests {
                     assert!(!text.ends_with('.'), "{name}: {text}");
                 }
                 if language == Language::French {
-                    // A no-break space stands before these.
+                    // A no-break space precedes these.
                     for mark in [" ?", " :", " ;", " !", "« ", " »"] {
                         assert!(!text.contains(mark), "{name}: {text}");
                     }

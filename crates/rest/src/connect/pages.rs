@@ -1,5 +1,5 @@
-//! What the pages on which mailboxes are connected have in common: the app's name and logo, links back
-//! to the beginning, and failures that say what to do, all in the reader's language.
+//! Common to the pages that connect mailboxes: the app's name and logo, links to try again,
+//! and failures that say what to do, all in the reader's language.
 
 use askama::Template;
 use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, RETRY_AFTER};
@@ -24,9 +24,9 @@ const RETRY_SECONDS: u32 = 5;
 /// An app as its users see it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ShownApp {
-    /// As the subscriber calls it.
+    /// Its name, as set by the subscriber.
     pub(crate) name: String,
-    /// An address, or empty.
+    /// A URL, or empty.
     logo_url: String,
 }
 
@@ -39,8 +39,8 @@ impl From<&PublicApp> for ShownApp {
     }
 }
 
-/// A page that says what went wrong and what to do. As with [`crate::http::problem::Problem`] its code is a
-/// word that stays.
+/// A page that says what went wrong and what to do. As in [`crate::http::problem::Problem`], its code is
+/// stable.
 #[derive(Debug)]
 pub(crate) struct PageProblem {
     status: StatusCode,
@@ -48,30 +48,30 @@ pub(crate) struct PageProblem {
     words: Words,
     of: Option<Box<Of>>,
     retry_after: Option<u32>,
-    /// What the app's developer has to change: in the page's source, where no user meets it.
+    /// A hint for the app's developer: in the page's source, where users don't see it.
     for_developers: Box<str>,
-    /// For the log alone.
+    /// Only for the log.
     cause: Option<String>,
-    /// `None`: nobody known, who is spoken to in English.
+    /// `None`: an unknown reader, addressed in English.
     visitor: Option<Box<Visitor>>,
 }
 
-/// What a problem says.
+/// A problem's text.
 #[derive(Debug)]
 enum Words {
-    /// The same to everybody.
+    /// A fixed notice.
     Notice(fn(&'static NoticeMessages) -> &'static Notice),
     /// A mailbox was not connected, for this reason.
     NotConnected(Vec<Piece<'static>>),
 }
 
-/// What a problem belongs to.
+/// The app that a problem belongs to.
 #[derive(Debug)]
 struct Of {
     app: ShownApp,
-    /// The way to the beginning.
+    /// The link to try again.
     again: String,
-    /// The way back to the app.
+    /// The link back to the app.
     back: Option<Back>,
 }
 
@@ -106,7 +106,7 @@ impl PageProblem {
         }
     }
 
-    /// A mailbox was not connected: with the word that says why more closely, and the text for the user.
+    /// A mailbox was not connected: with the specific code, and the text for the user.
     pub(crate) fn not_connected(self, code: &str, text: Vec<Piece<'_>>) -> Self {
         let owned = |piece: Piece<'_>| Piece {
             text: piece.text.into_owned().into(),
@@ -119,7 +119,7 @@ impl PageProblem {
         }
     }
 
-    /// It may be better after so many seconds.
+    /// The user may try again after so many seconds.
     pub(crate) fn after(self, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
@@ -127,7 +127,7 @@ impl PageProblem {
         }
     }
 
-    /// With what the app's developer has to change.
+    /// With a hint for the app's developer.
     pub(crate) fn for_developers(self, hint: impl Into<Box<str>>) -> Self {
         Self {
             for_developers: hint.into(),
@@ -148,7 +148,7 @@ impl PageProblem {
         let problem = PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", |notices| {
             &notices.unavailable
         });
-        problem.because(format!("the database can't be asked: {error}"))
+        problem.because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.
@@ -161,7 +161,7 @@ impl PageProblem {
         problem.because(format!("a mailbox can't be connected: {error}"))
     }
 
-    /// Under the app's name, with the way to the beginning, and the way back to the app.
+    /// With the app's name, the link to try again, and the link back to the app.
     pub(crate) fn of(self, app: ShownApp, again: String, back: Option<Back>) -> Self {
         Self {
             of: Some(Box::new(Of { app, again, back })),
@@ -256,7 +256,7 @@ pub(crate) fn link_query(mailboxes: &Mailboxes, link: &ConnectLink) -> Result<St
     Ok(query.finish())
 }
 
-/// Sends the browser elsewhere by a GET; the target doesn't learn the address of this page.
+/// Redirects the browser with a GET; the target doesn't get this page's address.
 pub(crate) fn redirect(status: StatusCode, to: &str) -> Response {
     let headers = [
         (LOCATION, to),

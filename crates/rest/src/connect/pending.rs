@@ -1,6 +1,6 @@
-//! The authorizations that are under way in a browser, which keeps each until its user comes back: in cookies, since
-//! providers take only a short `state`. They are sealed, last as long as the state, and are bounded in number and in size,
-//! since a browser sends all of them with each request, and proxies take 8 KB of cookies.
+//! The authorizations that are in progress in a browser, which keeps each until its user returns: in cookies, since
+//! providers accept only a short `state`. They are sealed, expire with the state, and are limited in number and size,
+//! since a browser sends all of them with each request, and proxies accept 8 KB of cookies.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,20 @@ use mailgate_server::cookie::{cookies_under, set_cookie};
 
 const NAME: &str = "mailgate_pending";
 
-/// Most characters of one cookie's value: browsers take 4,096 bytes with its name (RFC 6265 §6.1). The longest link
-/// takes three.
+/// Maximum length of one cookie's value: browsers accept 4,096 bytes with its name (RFC 6265 §6.1). The longest link
+/// takes three cookies.
 const PIECE: usize = 3_800;
 const MOST_PIECES: usize = 3;
 
-/// Most authorizations under way in one browser, and most bytes of all their cookies; beyond either, the oldest goes.
+/// Maximum number of a browser's pending authorizations, and of their cookies' bytes; beyond either, the oldest is
+/// dropped.
 const MOST: usize = 8;
 const MOST_BYTES: usize = 7_000;
 
-/// Bytes of a cookie beside its name's end and its value: the prefix that browsers know, the name, `=` and `; `.
+/// A cookie's bytes without the end of its name and its value: the name's prefix and start, `=` and `; `.
 const OVERHEAD: usize = 30;
 
-/// Which authorization a cookie is of; the oldest comes first.
+/// The authorization of a cookie; the oldest comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// When it was begun, in seconds, as 8 hexadecimal digits.
@@ -52,7 +53,7 @@ impl Key {
         format!("_{}_{}_{piece}", self.begun, self.state)
     }
 
-    /// From what [`Key::end_of_name`] writes.
+    /// Parses the output of [`Key::end_of_name`].
     fn parse(end: &str) -> Option<(Self, usize)> {
         let mut parts = end.strip_prefix('_')?.split('_');
         let (begun, state) = (parts.next()?, parts.next()?);
@@ -61,7 +62,7 @@ impl Key {
             begun: begun.to_owned(),
             state: state.to_owned(),
         };
-        // What it doesn't write isn't ours.
+        // Any other form isn't ours.
         let is_hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_ours = (begun.len() == 8 && is_hexadecimal(begun))
             && (state.len() == 16 && is_hexadecimal(state))
@@ -76,7 +77,7 @@ fn digest(state: &str) -> String {
     format!("{start:016x}")
 }
 
-/// The pieces that a browser sent, by authorization.
+/// The cookies that a browser sent, by authorization.
 fn sent<'a>(headers: &'a HeaderMap, base_url: &str) -> BTreeMap<Key, BTreeMap<usize, &'a str>> {
     let mut sent: BTreeMap<Key, BTreeMap<usize, &str>> = BTreeMap::new();
     for (end, value) in cookies_under(headers, NAME, base_url) {
@@ -96,8 +97,8 @@ pub(crate) fn of(headers: &HeaderMap, base_url: &str, state: &str) -> Option<Str
     is_whole.then(|| pieces.into_values().collect())
 }
 
-/// The `Set-Cookie` fields with which the browser that sent `headers` keeps an authorization, and drops the oldest
-/// where it has too many. `None` where it is longer than any can be.
+/// The `Set-Cookie` fields with which the browser that sent `headers` stores an authorization, and drops the oldest
+/// if it has too many. `None` if it is too long.
 pub(crate) fn keep(
     headers: &HeaderMap,
     base_url: &str,
@@ -119,7 +120,7 @@ pub(crate) fn keep(
     let size = |key: &Key, length: usize| OVERHEAD + key.end_of_name(0).len() + length;
     let mut total: usize = pieces.iter().map(|piece| size(&key, piece.len())).sum();
     let mut count = 1;
-    // The newest first: those are kept for which there is room.
+    // Newest first: the ones that fit are kept.
     for (old, pieces) in sent(headers, base_url).into_iter().rev() {
         count += 1;
         total += (pieces.values())

@@ -1,5 +1,5 @@
-//! The page at the end of the way, at an address of its own: it can be loaded again, and holds no code of the
-//! provider's. What it shows is sealed into its address.
+//! The last page, at an address of its own: it can be reloaded, and its address holds no authorization code.
+//! Its content is sealed into its address.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -21,19 +21,19 @@ use mailgate_server::page::Page;
 use mailgate_types::seal::{SealError, SealKeys};
 use mailgate_types::sealed_text;
 
-/// What results are sealed for.
+/// The seal's purpose.
 const CONTEXT: &str = "connect result";
 
-/// What the page shows.
+/// The page's content.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Shown {
     pub(crate) app: ShownApp,
     /// The address of the connected mailbox.
     pub(crate) result: Result<String, Failure>,
-    /// The app's key and what the link says, to begin again.
+    /// The app's key and the link's parameters, to try again.
     pub(crate) pushable_key: String,
     pub(crate) link: ConnectLink,
-    /// Digest of the browser that came back.
+    /// Digest of the browser that returned.
     pub(crate) browser: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> ConnectedPage<'a> {
 }
 
 impl Shown {
-    /// The address of the page, in the language that the link asked for.
+    /// The page's address, in the language that the link requested.
     pub(crate) fn address(&self, keys: &SealKeys, base_url: &str) -> Result<String, SealError> {
         let sealed = sealed_text::seal(keys, CONTEXT, self)?;
         let page = format!("{base_url}/connect/result?shows={sealed}");
@@ -77,20 +77,20 @@ impl Shown {
     }
 }
 
-/// What the page's address holds.
+/// The query of the page's address.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes what is read by hand")]
+#[expect(dead_code, reason = "describes parameters that are parsed by hand")]
 pub(crate) struct ResultParameters {
-    /// What the page shows, sealed.
+    /// The page's content, sealed.
     shows: String,
     /// The language of the page, as in the link.
     #[param(value_type = Option<String>, example = "de")]
     locale: Option<String>,
 }
 
-/// The page that users are sent to from `GET /oauth/callback` when the app has no `callback_url`. It may be loaded
-/// again at any time.
+/// The page to which `GET /oauth/callback` redirects users when the app has no `callback_url`. It can be reloaded
+/// at any time.
 #[utoipa::path(
     get,
     path = "/connect/result",
@@ -98,9 +98,9 @@ pub(crate) struct ResultParameters {
     tag = "Connect",
     params(ResultParameters),
     responses(
-        (status = 200, body = String, content_type = "text/html", description = "Which mailbox is connected"),
-        (status = 400, body = String, content_type = "text/html", description = "`not_connected`: the user declined, granted too little, or chose another account than the expected one; the page shows a word that says which"),
-        (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the address is not one of the gateway's"),
+        (status = 200, body = String, content_type = "text/html", description = "The connected mailbox"),
+        (status = 400, body = String, content_type = "text/html", description = "`not_connected`: the user declined, granted too little, or chose another account than the expected one; the page shows a code that says which"),
+        (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the address was not issued by this gateway"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (crate::http::problem::ProblemBody = "application/problem+json"))),
         (status = 502, body = String, content_type = "text/html", description = "`provider_error`"),
         (status = 503, body = String, content_type = "text/html", description = "`provider_unavailable` or `unavailable`"),
@@ -141,7 +141,7 @@ fn show(
             Ok(under_logo(page, &shown.app, m))
         }
         Err(failure) => {
-            // Whoever comes back from a provider can write its words, and must not show them to others.
+            // A user can forge the provider's words in the address, and must not show them to others.
             let browser = Browser::of(headers, &state.base_url).map(|browser| browser.digest());
             let is_same = browser.is_some() && browser == shown.browser;
             let failure = if is_same {

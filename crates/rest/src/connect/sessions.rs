@@ -1,4 +1,4 @@
-//! Connect sessions: links for one user and one mailbox, which apps ask for.
+//! Connect sessions: links for one user and one mailbox, which apps request.
 
 use axum::Json;
 use axum::extract::State;
@@ -24,10 +24,10 @@ use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::web_address::check_web_address;
 
-/// How long a session lasts where the app doesn't say.
+/// How long a session lasts by default.
 const LIFE: TimeDelta = TimeDelta::days(1);
 
-/// What a connect session is for.
+/// The parameters of a connect session.
 #[derive(Deserialize, Default, ToSchema)]
 pub(crate) struct CreateConnectSessionRequest {
     /// Your own ID for the end user, required when the app is multiuser. It is passed back to your `callback_url`,
@@ -35,7 +35,7 @@ pub(crate) struct CreateConnectSessionRequest {
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "customer-7")]
     #[serde(default)]
     user_id: Field<String>,
-    /// The provider. Without it the user chooses.
+    /// The provider. If omitted, the user chooses.
     #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
     plugin: Field<String>,
@@ -43,7 +43,7 @@ pub(crate) struct CreateConnectSessionRequest {
     #[schema(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     login_hint: Field<String>,
-    /// The only account that is accepted. A user who signs in with another one is told which one to use.
+    /// The only account that is accepted. A user who signs in with another account sees which one to use.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "ada@example.com")]
     #[serde(default)]
     expected_email: Field<String>,
@@ -64,13 +64,13 @@ pub(crate) struct ConnectSessionShown {
     /// The link for your user, good for one mailbox. Open it in the user's browser.
     #[schema(example = "https://gateway.example/connect/pk_…?session=…")]
     url: String,
-    /// ISO 8601, UTC: the link is refused from then on.
+    /// When the link expires, ISO 8601, UTC.
     #[schema(format = DateTime)]
     expires_at: String,
 }
 
-/// Creates a link with which one of your users connects one mailbox. Unlike a link that you write yourself, it can't
-/// be tampered with, can require a particular account, and can replace the mailbox that the user already has.
+/// Creates a link with which one of your users connects one mailbox. Unlike a link that you build yourself, it can't
+/// be tampered with, can require a particular account, and can replace the user's current mailbox.
 /// Renewing the pushable key invalidates it.
 #[utoipa::path(
     post,
@@ -154,7 +154,7 @@ impl CreateConnectSessionRequest {
     }
 }
 
-/// A text; an empty one is as good as none.
+/// A string; an empty one counts as missing.
 fn text(
     field: &'static str,
     given: Field<String>,
@@ -168,7 +168,7 @@ fn text(
     plain_text(field, text, longest, errors)
 }
 
-/// Whether both addresses are of one origin.
+/// Whether both URLs have the same origin.
 fn is_of_host(address: &str, callback_url: &str) -> bool {
     match (Url::parse(address), Url::parse(callback_url)) {
         (Ok(address), Ok(own)) => address.origin() == own.origin(),

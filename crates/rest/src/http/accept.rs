@@ -1,9 +1,9 @@
-//! Which of two forms an answer has (RFC 9110 §12.5.1): JSON, unless the caller would rather have CSV.
+//! Content negotiation (RFC 9110 §12.5.1): JSON, unless the caller prefers CSV.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
-/// The form of an answer.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `application/json`.
@@ -12,11 +12,11 @@ pub(crate) enum Format {
     Csv,
 }
 
-/// How much a form is wanted, in thousandths, and by how exact a range: 1 for `*/*`, 3 for the type itself.
+/// A format's weight in thousandths, and the specificity of its range: 1 for `*/*`, 3 for the type itself.
 type Preference = (u16, u8);
 
-/// The form that is wanted. Whoever names neither gets JSON, as everywhere; `None`: JSON is refused expressly, and CSV
-/// isn't wanted.
+/// The preferred format. Without a preference it is JSON; `None` if JSON is explicitly refused and CSV isn't
+/// accepted.
 pub(crate) fn negotiate(headers: &HeaderMap) -> Option<Format> {
     let fields = headers.get_all(ACCEPT).iter();
     let accepted: Vec<&str> = fields.filter_map(|field| field.to_str().ok()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn negotiate(headers: &HeaderMap) -> Option<Format> {
     }
 }
 
-/// What the most exact range says of a type.
+/// The weight that the most specific range gives a type.
 fn preference(accepted: &str, wanted: &str, subtype: &str) -> Option<Preference> {
     let ranges = accepted.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -55,7 +55,7 @@ fn preference(accepted: &str, wanted: &str, subtype: &str) -> Option<Preference>
     ranges.max_by_key(|(weight, exactness)| (*exactness, *weight))
 }
 
-/// A weight between 0 and 1 with three digits at most.
+/// A weight between 0 and 1 with at most three digits.
 fn thousandths(text: &str) -> Option<u16> {
     let weight: f32 = text
         .trim()

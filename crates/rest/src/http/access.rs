@@ -1,11 +1,11 @@
-//! What an operation with `X-Api-Secret` asks of an additional API secret. It is part of the extractor's type, so no
-//! operation can be without it.
+//! The access that an operation with `X-Api-Secret` requires of an additional API secret. It is part of the extractor's
+//! type, so every operation has one.
 
 use mailgate_types::scope::Scope;
 
-/// What a secret must have to be let in.
+/// The access that a secret must have.
 pub(crate) trait Access {
-    /// The scope; `None`: only the main API secret is let in.
+    /// The scope; `None`: only the main API secret is accepted.
     const SCOPE: Option<Scope>;
 }
 
@@ -20,8 +20,8 @@ macro_rules! access {
 }
 
 access! {
-    // What shows, renews or creates a secret or a send key, or leads to the portal, which does all of that. Two scopes
-    // have secrets of their own: an app's keys are shown to who creates it, a webhook's secret to who writes webhooks.
+    // Only the main secret shows, renews or creates secrets and send keys, or leads to the portal, which can do all of
+    // that. Two scopes have exceptions: creating an app shows its keys, and writing webhooks shows their secrets.
     MainSecret None;
     AppsRead Some(Scope::AppsRead);
     AppsWrite Some(Scope::AppsWrite);

@@ -1,5 +1,5 @@
-//! Extractors that are the permission check: a handler that takes an [`OwnedApp`] can't reach
-//! anybody else's.
+//! Extractors that are the permission check: a handler that takes an [`OwnedApp`] can't access
+//! another subscriber's app.
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -24,21 +24,21 @@ use mailgate_server::stranger;
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::scope::Scope;
 
-/// Where the middleware finds what the limiter said of a request.
+/// Where the middleware finds the rate limiter's verdict on a request.
 pub(crate) type RateSlot = Arc<OnceLock<RateDecision>>;
 
-/// The subscriber whose API secret came in `X-Api-Secret`: the main one, or an additional one with the scope that `A`
-/// asks for.
+/// The subscriber of the API secret in `X-Api-Secret`: the main one, or an additional one with the scope that `A`
+/// requires.
 pub(crate) struct AuthenticatedSubscriber<A> {
     pub(crate) subscriber: Subscriber,
-    /// Who makes changes, for the audit trail.
+    /// The actor for the audit trail.
     pub(crate) author: Author,
     secret: Option<Limited>,
     allowed: PhantomData<A>,
     _place: RequestPlace,
 }
 
-/// An app of that subscriber: the one that the path names.
+/// An app of that subscriber: the one in the path.
 pub(crate) struct OwnedApp<A> {
     pub(crate) app: App,
     /// The caller.
@@ -51,7 +51,7 @@ impl<A> AuthenticatedSubscriber<A> {
         self.secret.is_none()
     }
 
-    /// Requires a further scope, for what only some requests of an operation do.
+    /// Requires a further scope, for operations where only some requests need it.
     pub(crate) fn require(&self, scope: Scope) -> Result<(), Problem> {
         let has_scope = |secret: &Limited| secret.scopes.contains(&scope);
         if self.secret.as_ref().is_none_or(has_scope) {
@@ -62,14 +62,14 @@ impl<A> AuthenticatedSubscriber<A> {
     }
 }
 
-/// What the path of every operation on an app begins with.
+/// The first path parameter of every operation on an app.
 #[derive(Deserialize)]
 struct OfApp {
     pushable_key: String,
 }
 
-/// The app whose send key came in `X-Send-Key`, or in `X-Api-Key` as older clients have it; as it was known last,
-/// which is still to be proven.
+/// The app of the send key in `X-Send-Key`, or in `X-Api-Key` for older clients; as last known, still to be
+/// proven.
 pub(crate) struct KeyedApp {
     pub(crate) caller: Caller,
     pub(crate) peer: IpAddr,
@@ -79,9 +79,8 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let presented = credential(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
-            invalid_api_secret("Put the API secret into the header X-Api-Secret.")
-        })?;
+        let presented = credential(&parts.headers, &["x-api-secret"])?
+            .ok_or_else(|| invalid_api_secret("Send the API secret in the X-Api-Secret header."))?;
         let peer = peer(parts);
         let address = known_address(&parts.extensions);
         let presented = state.accounts.present_api_secret(presented, address);
@@ -96,7 +95,7 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
             (Ok(Opened { subscriber, secret }), Some(presented)) => {
                 state.accounts.remember(&presented);
                 stranger::authenticated(parts);
-                // Each secret by itself, so that none can use up what the main one deletes it with.
+                // Each secret has its own limit, so that none can use up the main secret's, which can delete it.
                 let by = match &secret {
                     Some(secret) => CalledBy::Key(secret.id.0, subscriber.id),
                     None => CalledBy::Owner(subscriber.id),
@@ -127,7 +126,7 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
             (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
             _ => {
                 state.accounts.slow_down(peer, "rest").await;
-                Err(invalid_api_secret("The API secret is not valid."))
+                Err(invalid_api_secret("The API secret is invalid."))
             }
         }
     }
@@ -138,11 +137,11 @@ impl<A: Access + Send> FromRequestParts<AppState> for OwnedApp<A> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let caller = AuthenticatedSubscriber::from_request_parts(parts, state).await?;
-        // By its name: a path may hold further parameters.
+        // By name: a path may hold further parameters.
         let Path(OfApp { pushable_key }) = Path::from_request_parts(parts, state)
             .await
             .map_err(|_| no_such_app())?;
-        // Postgres holds no NUL.
+        // Postgres stores no NUL.
         if pushable_key.contains('\0') {
             return Err(no_such_app());
         }
@@ -171,10 +170,8 @@ impl FromRequestParts<AppState> for KeyedApp {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let presented =
-            credential(&parts.headers, &["x-send-key", "x-api-key"])?.ok_or_else(|| {
-                invalid_send_key("Put the app's send key into the header X-Send-Key.")
-            })?;
+        let presented = credential(&parts.headers, &["x-send-key", "x-api-key"])?
+            .ok_or_else(|| invalid_send_key("Send the app's send key in the X-Send-Key header."))?;
         let peer = peer(parts);
         let address = known_address(&parts.extensions);
         let Some(key) = state.accounts.present(presented, address) else {
@@ -186,7 +183,7 @@ impl FromRequestParts<AppState> for KeyedApp {
             let _place = state.accounts.hold_back(peer, &key).await;
             match state.accounts.caller(&key).await {
                 Ok(caller) => caller,
-                Err(error) => return Err(not_let_in(state, peer, error).await),
+                Err(error) => return Err(authentication_problem(state, peer, error).await),
             }
         };
         state.accounts.remember(&key);
@@ -194,7 +191,7 @@ impl FromRequestParts<AppState> for KeyedApp {
         let counted = count_call(parts, state, caller.called_by(), caller.own_rate());
         let mut app = Self { caller, peer };
         if let Err(limited) = counted {
-            // A key that opens nothing any more hears that first.
+            // An invalid key is reported first.
             app.prove(state).await?;
             return Err(limited);
         }
@@ -203,31 +200,35 @@ impl FromRequestParts<AppState> for KeyedApp {
 }
 
 impl KeyedApp {
-    /// Proves that its key still opens it.
+    /// Proves that the key is still valid.
     pub(crate) async fn prove(&mut self, state: &AppState) -> Result<(), Problem> {
         match state.accounts.prove(&mut self.caller).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(not_let_in(state, self.peer, error).await),
+            Err(error) => Err(authentication_problem(state, self.peer, error).await),
         }
     }
 }
 
-async fn not_let_in(state: &AppState, peer: IpAddr, error: AuthenticateError) -> Problem {
+async fn authentication_problem(
+    state: &AppState,
+    peer: IpAddr,
+    error: AuthenticateError,
+) -> Problem {
     match error {
         AuthenticateError::Database(error) => Problem::database(&error),
         AuthenticateError::Wrong => unknown_send_key(state, peer).await,
     }
 }
 
-/// What a caller hears whose key opens nothing, which takes longer the more of them come from its address.
+/// The response to an invalid key, delayed longer the more of them come from its address.
 pub(crate) async fn unknown_send_key(state: &AppState, peer: IpAddr) -> Problem {
     state.accounts.slow_down(peer, "rest").await;
-    invalid_send_key("The send key is not valid.")
+    invalid_send_key("The send key is invalid.")
 }
 
 fn too_many_requests() -> Problem {
     Problem::too_many_requests(
-        "Too many requests with your API secret are in progress. Wait for their answers.",
+        "Too many requests with your API secret are in progress. Wait for their responses.",
     )
 }
 
@@ -235,7 +236,7 @@ fn invalid_send_key(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail)
 }
 
-/// What stands in these headers, all of which must say the same.
+/// The value of these headers, which must all be the same.
 pub(crate) fn header<'a>(
     headers: &'a HeaderMap,
     names: &[&str],
@@ -244,8 +245,8 @@ pub(crate) fn header<'a>(
     only_one(values)
 }
 
-/// The key in these headers or as a bearer token (RFC 6750 §2.1); wherever it stands, it must be the same. What
-/// isn't ASCII can't be any.
+/// The key in these headers or as a bearer token (RFC 6750 §2.1); if given more than once, it must be the same. A value
+/// that isn't ASCII can't be a key.
 fn credential<'a>(headers: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Problem> {
     let keys = names.iter().flat_map(|name| headers.get_all(*name));
     let keys = keys.map(|value| value.to_str().unwrap_or_default());
@@ -303,16 +304,16 @@ fn invalid_api_secret(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "invalid_api_secret", detail)
 }
 
-/// The scope that is missing; `None`: only the main API secret may do it.
+/// The missing scope; `None`: only the main API secret is accepted.
 fn insufficient_scope(scope: Option<Scope>) -> Problem {
     let detail = match scope {
         Some(scope) => format!("This API secret doesn't have the scope {scope}."),
-        None => "Only the main API secret may do this.".to_owned(),
+        None => "This requires the main API secret.".to_owned(),
     };
     Problem::new(StatusCode::FORBIDDEN, "insufficient_scope", detail)
 }
 
-/// The same for an app that isn't there and for another subscriber's.
+/// The same response for a missing app and for another subscriber's.
 pub(crate) fn no_such_app() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

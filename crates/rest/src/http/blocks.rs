@@ -1,7 +1,7 @@
-//! Bytes that come in parts, kept in blocks: a large body is neither copied nor moved each time that it takes more room,
-//! which would keep a thread from everybody else's requests.
+//! Bytes that arrive in parts, kept in blocks: a large body is neither copied nor moved each time that it grows,
+//! which would block other requests' thread.
 
-/// The least and the most room that is taken at once.
+/// The smallest and the largest block.
 const LEAST: usize = 4 * 1024;
 const MOST: usize = 256 * 1024;
 
@@ -18,12 +18,12 @@ impl Blocks {
         self.length
     }
 
-    /// Adds a part, asking for room before more of it is taken: as the bytes come, since a length is easily said, and a
-    /// quarter more, so that little is held in vain. Within `limit`, as far as the bytes are.
+    /// Adds a part, and reserves memory before it grows: as the bytes arrive, since a stated length costs nothing, and
+    /// a quarter more, so that little is reserved in vain. Never beyond `limit`.
     ///
     /// # Errors
     ///
-    /// What `room` says.
+    /// The error of `room`.
     pub(crate) fn add<E>(
         &mut self,
         data: &[u8],
@@ -52,8 +52,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// All of it in one piece, for which it takes as much room once more for a moment where it lies in several. Others
-    /// have their turn between them.
+    /// Joins all of it into one piece. If it lies in several, this briefly takes twice the memory. Yields to other
+    /// tasks in between.
     pub(crate) async fn whole(self) -> Vec<u8> {
         if self.full.is_empty() {
             return self.last;

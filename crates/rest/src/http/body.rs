@@ -1,5 +1,5 @@
-//! A request's body as it comes: not too slowly, not for ever, and no further than there is room for who sends it.
-//! Whoever reads it, these bounds hold.
+//! A request's body as it arrives: with bounds on its pace, its duration and the sender's share of memory. These bounds
+//! hold for every reader.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,10 +13,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use mailgate_server::stranger::Stranger;
 use mailgate_types::patience::Patience;
 
-/// How long a body may take of a caller that has not authenticated.
+/// The time that an unauthenticated caller has for its body.
 const OF_STRANGERS: Duration = Duration::from_mins(1);
 
-/// How long a body may still take once the process ends: what it belongs to isn't in hand before all of it is.
+/// The time left for a body once the process shuts down: a request isn't accepted before its body is complete.
 const LAST_BYTES: Duration = Duration::from_secs(5);
 
 /// The bounds on all bodies.
@@ -24,22 +24,22 @@ const LAST_BYTES: Duration = Duration::from_secs(5);
 pub(crate) struct BodyLimits {
     /// Longest pause.
     pub(crate) idle: Duration,
-    /// What must come on average, however fast it began; pauses are forgiven up to the longest one.
+    /// The minimum average rate, however fast the body began; pauses up to the longest one are forgiven.
     pub(crate) bytes_per_second: u32,
-    /// Nothing new is taken any more.
+    /// The process accepts no new requests.
     pub(crate) finishing: CancellationToken,
 }
 
-/// A body that isn't taken to its end.
+/// A body that was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// A pause was too long, or too little came.
+    /// A pause was too long, or the body arrived too slowly.
     #[error("the body came too slowly")]
     TooSlow,
-    /// The process ends.
+    /// The process is shutting down.
     #[error("the process ends")]
     Finishing,
-    /// As much is held as may be.
+    /// The memory limit is reached.
     #[error("there is no room for the body")]
     NoRoom,
 }
@@ -48,20 +48,20 @@ pub(crate) enum BodyError {
 pub(crate) struct BoundedBody {
     body: Body,
     stranger: Stranger,
-    /// When it was first asked for.
+    /// When it was first polled.
     began: Option<Instant>,
-    /// When something last came, or it was first asked for, and the patience since.
+    /// When data last arrived, or the body was first polled, and the patience since.
     last: Instant,
     patience: Patience,
     received: u64,
     finishing: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// When the process began to end.
+    /// When shutdown began.
     last_call: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl BoundedBody {
-    /// A body of which nothing has been read.
+    /// An unread body.
     pub(crate) fn new(body: Body, limits: &BodyLimits, stranger: Stranger) -> Self {
         Self {
             body,
@@ -76,7 +76,7 @@ impl BoundedBody {
         }
     }
 
-    /// When it was first asked for, which is now if it never was.
+    /// When it was first polled: now, if it never was.
     fn began(&mut self) -> Instant {
         let now = Instant::now();
         if self.began.is_none() {
@@ -85,7 +85,7 @@ impl BoundedBody {
         *self.began.get_or_insert(now)
     }
 
-    /// When patience ends, and with which error.
+    /// The deadline, and the error when it passes.
     fn deadline(&mut self, began: Instant) -> (Instant, BodyError) {
         let mut deadline = self.last + self.patience.left(self.received);
         if self.stranger.is_one() {

@@ -1,5 +1,5 @@
-//! The browser in which a user connects a mailbox: a cookie tells it from others, so that nobody can end in one
-//! browser what was begun in another (RFC 6749 §10.12).
+//! The browser in which a user connects a mailbox: a cookie identifies it, so that a flow that began in one browser
+//! can't be completed in another (RFC 6749 §10.12).
 
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine;
@@ -11,7 +11,7 @@ use mailgate_types::secrets::{NoRandomness, random_bytes};
 
 const NAME: &str = "mailgate_browser";
 
-/// Seconds that a cookie is kept: longer than a way to the provider and back may take.
+/// Seconds that a cookie is kept: longer than the whole flow may take.
 pub(crate) const LIFE: u32 = 3_600;
 
 /// Characters of 32 bytes in base64url.
@@ -22,13 +22,13 @@ const LENGTH: usize = 43;
 pub(crate) struct Browser(String);
 
 impl Browser {
-    /// The one that sent this header, if it was given a secret.
+    /// The browser that sent this header, if it has a secret.
     pub(crate) fn of(headers: &HeaderMap, base_url: &str) -> Option<Self> {
         let secret = cookies(headers, NAME, base_url).find(|secret| is_secret(secret))?;
         Some(Self(secret.to_owned()))
     }
 
-    /// One that hasn't been here.
+    /// A new browser.
     pub(crate) fn new() -> Result<Self, NoRandomness> {
         Ok(Self(URL_SAFE_NO_PAD.encode(random_bytes::<32>()?)))
     }
@@ -38,8 +38,8 @@ impl Browser {
         URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0))
     }
 
-    /// The `Set-Cookie` that gives it its secret. It comes along when the provider sends the user back, and not
-    /// with what other sites' pages send by themselves.
+    /// The `Set-Cookie` that gives it its secret. The browser sends it when the provider redirects the user back, but
+    /// not with other sites' requests.
     pub(crate) fn cookie(&self, base_url: &str) -> Option<HeaderValue> {
         set_cookie(NAME, &self.0, LIFE, base_url)
     }

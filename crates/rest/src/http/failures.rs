@@ -1,5 +1,5 @@
-//! The log's line on each request that failed: 5xx at `warn`, 4xx at `info` and only once its caller has
-//! authenticated, so that strangers can't fill the log. What they bring about as 5xx is bounded.
+//! The log line for each failed request: 5xx at `warn`; 4xx at `info`, and only once the caller has authenticated, so
+//! that strangers can't fill the log. Strangers' 5xx lines are rate-limited.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use mailgate_server::failure::Failure;
 
-/// Lines in a second on strangers' requests, and as many saved up.
+/// Lines per second for strangers' requests; the burst is the same number.
 const STRANGERS_LINES: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
-/// A request that was answered.
+/// A request with its response.
 pub(crate) struct Answered<'a> {
     pub(crate) method: &'a Method,
     /// The pattern, not the path: callers put secrets where a pushable key belongs.
@@ -50,9 +50,8 @@ impl Default for Failures {
 }
 
 impl Failures {
-    /// Writes the line, where there is to be one. Probes are no requests of anybody's, and the database's state has
-    /// lines of its own.
-    pub(crate) fn tell(&self, answered: &Answered<'_>, failure: Option<&Failure>) {
+    /// Writes the line, if there is one. Probes belong to no caller, and the database's state has its own lines.
+    pub(crate) fn log(&self, answered: &Answered<'_>, failure: Option<&Failure>) {
         let is_probe = matches!(answered.route, Some("/healthz" | "/readyz"));
         let none = Failure::default();
         let failure = failure.unwrap_or(&none);
@@ -69,7 +68,7 @@ impl Failures {
             let cause = failure.cause.as_deref();
             tracing::warn!(%method, route, status, code, cause, milliseconds, kept_back, "a request failed");
         } else if answered.status.is_client_error() && answered.authenticated {
-            // A client that is asked to slow down may keep sending requests.
+            // A rate-limited client may keep sending requests.
             let is_bounded = answered.status == StatusCode::TOO_MANY_REQUESTS;
             if is_bounded && self.turn(false).is_none() {
                 return;
@@ -80,7 +79,7 @@ impl Failures {
         }
     }
 
-    /// Whether a line on a 5xx may be written, and how many were kept back before it.
+    /// Whether a line for a 5xx may be written, and how many were left out before it.
     fn turn(&self, authenticated: bool) -> Option<u64> {
         let inner = &self.inner;
         if authenticated || inner.strangers.check().is_ok() {

@@ -1,5 +1,5 @@
-//! A field of a JSON body that is of the wrong type without failing the whole body, so that all
-//! that is wrong with a request is reported together.
+//! A field of a JSON body. A wrong type doesn't fail the whole body, so that all errors of a request
+//! are reported together.
 
 use std::borrow::Cow;
 use std::fmt::Formatter;
@@ -9,19 +9,19 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use super::problem::FieldError;
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Field<T> {
-    /// Nothing, or null.
+    /// Missing, or null.
     #[default]
     Absent,
-    /// Something of another type.
+    /// A value of another type.
     WrongType,
-    /// What was asked for.
+    /// The expected type.
     Given(T),
 }
 
-/// What a field may hold.
+/// A type that a field can hold.
 pub(crate) trait Kind: Sized {
     /// The error for a value of another type.
     const WANTED: &'static str;
@@ -73,15 +73,15 @@ impl Kind for u64 {
     }
 }
 
-/// Elements of a list that are kept; no list may have more.
+/// Maximum number of elements of a list that are kept; no list may have more.
 const KEPT: usize = 10_000;
 
-/// A list whose elements are looked at one by one. Of a very long one only the beginning is kept, so
+/// A list whose elements are validated one by one. Only the beginning of a very long one is kept, so
 /// that it takes no more memory than its text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct List<T> {
     pub(crate) kept: Vec<Field<T>>,
-    /// How many there are.
+    /// The number of elements.
     pub(crate) length: usize,
 }
 
@@ -104,11 +104,11 @@ impl<T: Kind> Kind for List<T> {
     }
 }
 
-/// An object of texts under names of the caller's own, with [`List`]'s bound.
+/// An object of strings under the caller's own names, with [`List`]'s bound.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Texts {
     pub(crate) kept: Vec<(String, Field<String>)>,
-    /// How many there are.
+    /// The number of entries.
     pub(crate) length: usize,
 }
 
@@ -132,7 +132,7 @@ impl Kind for Texts {
 }
 
 impl<T> Field<T> {
-    /// What is given, if anything of its type is.
+    /// The value, if it is given and of the right type.
     pub(crate) fn given(&self) -> Option<&T> {
         match self {
             Self::Given(value) => Some(value),
@@ -142,7 +142,7 @@ impl<T> Field<T> {
 }
 
 impl<T: Kind> Field<T> {
-    /// What is given, if anything is; a wrong type is put among `errors`.
+    /// The value, if given; a wrong type is added to `errors`.
     pub(crate) fn optional(
         self,
         field: impl Into<Cow<'static, str>>,
@@ -158,7 +158,7 @@ impl<T: Kind> Field<T> {
         }
     }
 
-    /// What must be given.
+    /// A required value.
     pub(crate) fn required(
         self,
         field: impl Into<Cow<'static, str>>,
@@ -171,7 +171,7 @@ impl<T: Kind> Field<T> {
         self.optional(field, errors)
     }
 
-    /// An element of a list or an object, where null is of the wrong type too.
+    /// An element of a list or an object, where null is a wrong type too.
     pub(crate) fn element(
         self,
         field: impl Into<Cow<'static, str>>,

@@ -1,4 +1,4 @@
-//! The headers of answers, as the description has them.
+//! The response headers in the `OpenAPI` description.
 
 use serde_json::{Value, json};
 use utoipa::openapi::header::HeaderBuilder;
@@ -8,10 +8,10 @@ use utoipa::openapi::{Header, RefOr};
 
 use crate::openapi::security::roles;
 
-/// Credentials whose calls are counted.
+/// Credentials with a rate limit.
 const COUNTED: [&str; 3] = ["api_secret", "send_key", "send_key_as_api_key"];
 
-/// Adds the headers of every answer of an operation.
+/// Adds the headers of every response of an operation.
 pub(crate) fn add_headers(operation: &mut Operation) {
     let is_counted = (COUNTED.iter()).any(|scheme| roles(operation, scheme).is_some());
     let is_idempotent = (operation.parameters.iter().flatten()).any(
@@ -44,13 +44,13 @@ pub(crate) fn add_headers(operation: &mut Operation) {
 type Named = (&'static str, Header);
 
 fn request_id() -> Named {
-    let description = "The request's ID, which the gateway's log has too.";
+    let description = "The request's ID, as in the gateway's log.";
     let example = json!("0193f8a2-6c1e-7d54-9b1a-3f2c5d7e9a10");
     text("X-Request-Id", description, example)
 }
 
 fn www_authenticate() -> Named {
-    let description = "Names the header in which to send the key.";
+    let description = "Names the header for the key.";
     let example = json!("ApiKey realm=\"mailgate\", header=\"X-Api-Secret\"");
     text("WWW-Authenticate", description, example)
 }

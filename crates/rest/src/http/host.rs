@@ -1,5 +1,5 @@
-//! Whose request it is meant to be: HTTP/1.1 wants exactly one Host (RFC 9112 §3.2), so that nobody between the
-//! client and the gateway reads another one than the gateway does.
+//! The Host header: HTTP/1.1 requires exactly one (RFC 9112 §3.2), so that no proxy between the
+//! client and the gateway reads a different one.
 
 use axum::extract::Request;
 use axum::http::header::HOST;
@@ -9,8 +9,8 @@ use axum::http::{StatusCode, Version};
 use super::problem::Problem;
 use mailgate_server::own_hosts::OwnHosts;
 
-/// Refuses a request without a Host where there must be one, with two, with one that is none, and with another one
-/// than its target has; and, where there are own hosts, one for any other.
+/// Refuses a request without a required Host, with two, with an invalid one, or with one that differs from its target;
+/// and, if there are own hosts, one for any other.
 pub(crate) fn check(request: &Request, own: Option<&OwnHosts>) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
@@ -27,21 +27,21 @@ pub(crate) fn check(request: &Request, own: Option<&OwnHosts>) -> Result<(), Pro
         return Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_host",
-            "The request must have one Host header, with a host and perhaps a port.",
+            "The request must have one Host header, with a host and an optional port.",
         ));
     }
     if own.is_some_and(|own| !own.include(request.uri(), request.headers())) {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "misdirected_request",
-            "mailgate dev answers to localhost, 127.0.0.1 and the name in http.base_url alone. Set http.base_url to \
-             the name that you use.",
+            "mailgate dev only answers to localhost, 127.0.0.1 and the name in http.base_url. Set http.base_url to \
+            the name that you use.",
         ));
     }
     Ok(())
 }
 
-/// A host and perhaps a port, or nothing, as clients send whose target has none.
+/// A host and an optional port, or nothing, as clients send for a target without one.
 fn is_host(value: &[u8]) -> bool {
     value.is_empty() || (!value.contains(&b'@') && Authority::try_from(value).is_ok())
 }

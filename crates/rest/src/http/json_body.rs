@@ -8,8 +8,8 @@ use super::request::parse;
 use super::whole_body::{json_body, optional_json_body};
 use crate::AppState;
 
-/// The body of an ordinary request: its fields, which are still to be validated. It is read after the caller has shown
-/// who it is, since extractors of the header come before it.
+/// The body of an ordinary request: its fields, still to be validated. It is read after the caller has authenticated,
+/// since extractors of the headers come before it.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
@@ -22,7 +22,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// A body that may be left out, or be `null`: all of its fields are optional.
+/// A body that may be omitted or `null`: all of its fields are optional.
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJsonBody<T> {

@@ -1,8 +1,8 @@
-//! Counts requests by route, method and status, and measures how long their answers took to begin. A request whose
-//! client left before its answer is not counted.
+//! Counts requests by route, method and status, and measures the time until their responses begin. A request whose
+//! client left before its response is not counted.
 //!
-//! Whatever strangers send, the number of series is bounded: a path counts as the pattern that it matched or as
-//! `unmatched`, and a method that its route doesn't take, or that isn't known, as `other`.
+//! The number of series is bounded, whatever strangers send: a path counts as its matched pattern or as
+//! `unmatched`, and a method that the route doesn't support, or that is unknown, as `other`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,14 +18,14 @@ const UNMATCHED: &str = "unmatched";
 /// The series of one route and method.
 #[derive(Default)]
 struct Series {
-    /// One for each status that was answered.
+    /// One for each status returned.
     counters: Vec<(StatusCode, Counter)>,
     /// Of requests that reached their handler.
     seconds: Option<Histogram>,
 }
 
-/// The series that there are so far, by route and method. A handle is requested from the registry only once, so that
-/// a request costs a look-up under a lock that is shared, and no allocation.
+/// The series so far, by route and method. A handle is requested from the registry only once, so that a request costs a
+/// map lookup under a shared lock, and no allocation.
 type Known = HashMap<Box<str>, Vec<(&'static str, Series)>>;
 
 /// Counts requests.
@@ -41,8 +41,8 @@ impl std::fmt::Debug for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Counts a request. It is measured if it `was_admitted`: those that are refused before it is known what they are
-    /// about would make a route look fast.
+    /// Counts a request, and measures it if it `was_admitted`: early refusals would make a route seem
+    /// fast.
     pub(crate) fn count(&self, answered: &Answered<'_>, was_admitted: bool) {
         let route = answered.route.unwrap_or(UNMATCHED);
         let is_measured = was_admitted && answered.status != StatusCode::METHOD_NOT_ALLOWED;

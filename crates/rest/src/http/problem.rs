@@ -14,22 +14,22 @@ use mailgate_domain::accounts::credential_has_ended;
 use mailgate_server::failure::Failure;
 use mailgate_types::ids::LogId;
 
-/// Seconds after which a caller may come back when the gateway is short of something.
+/// `Retry-After` in seconds when the gateway is short of a resource.
 const RETRY_SECONDS: u16 = 5;
 
-/// Seconds after which a caller may come back whose mail waits: as long as the first retry takes.
+/// `Retry-After` in seconds for a caller whose mail is queued: the time until the first retry.
 const QUOTA_SECONDS: u16 = 60;
 
-/// Characters of the names of wrong fields that are logged.
+/// Maximum length, in characters, of the logged names of invalid fields.
 const FIELDS: usize = 200;
 
-/// A field that is wrong.
+/// An invalid field.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct FieldError {
     /// Its name: `to`, `cc[1]`, `headers.X-Tag`, `attachments[0].content`.
     #[schema(value_type = String)]
     pub(crate) field: Cow<'static, str>,
-    /// What would be right.
+    /// The rule it breaks.
     pub(crate) detail: String,
 }
 
@@ -42,7 +42,7 @@ impl FieldError {
     }
 }
 
-/// A request that failed. The middleware that knows the request's id renders it.
+/// A failed request. The middleware that knows the request's ID renders it.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -51,27 +51,27 @@ pub(crate) struct Problem {
     errors: Vec<FieldError>,
     log_id: Option<LogId>,
     replayed: bool,
-    /// For the log alone.
+    /// Only for the log.
     cause: Option<String>,
 }
 
 /// What went wrong (RFC 9457).
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ProblemBody {
-    /// `about:blank`: the code says more.
+    /// `about:blank`: `code` is more specific.
     r#type: String,
-    /// The status in words.
+    /// The status as text.
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What is wrong, for people.
+    /// The error, for people.
     detail: String,
-    /// What is wrong, for programs: a stable code.
+    /// The error, for programs: a stable code.
     #[schema(example = "invalid_request")]
     code: String,
     /// The same as in `X-Request-Id`.
     request_id: String,
-    /// The fields that are wrong.
+    /// The invalid fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<FieldError>,
@@ -94,7 +94,7 @@ impl Problem {
         }
     }
 
-    /// The same response was returned before, under the same idempotency key.
+    /// The same response was already returned under the same idempotency key.
     pub(crate) fn replayed(self) -> Self {
         Self {
             replayed: true,
@@ -102,7 +102,7 @@ impl Problem {
         }
     }
 
-    /// 422 with each field that is wrong.
+    /// 422 with each invalid field.
     pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
         let detail = errors
             .iter()
@@ -115,12 +115,12 @@ impl Problem {
         }
     }
 
-    /// Names the fields that it is about.
+    /// Names the fields concerned.
     pub(crate) fn naming(self, errors: Vec<FieldError>) -> Self {
         Self { errors, ..self }
     }
 
-    /// Others of the caller's are in progress.
+    /// Too many of the caller's requests are in progress.
     pub(crate) fn too_many_requests(detail: &'static str) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
     }
@@ -139,7 +139,7 @@ impl Problem {
                 "The API secret was renewed, deleted or has expired in the meantime. Nothing was changed.",
             );
         }
-        Self::unavailable().because(format!("the database can't be asked: {error}"))
+        Self::unavailable().because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.
@@ -165,7 +165,7 @@ impl Problem {
         self.code
     }
 
-    /// What stands in the log.
+    /// The error's text for the log.
     pub(crate) fn failure(&self) -> Failure {
         let fields: Vec<&str> = self.errors.iter().map(|error| &*error.field).collect();
         Failure {
@@ -191,8 +191,8 @@ impl Problem {
         }
     }
 
-    /// What a 401 asks for (RFC 9110 §11.6.1). No registered scheme has its key in a header of its own, so this one
-    /// says which header it is.
+    /// The challenge of a 401 (RFC 9110 §11.6.1). No registered scheme puts its key in a header of its own, so this one
+    /// names the header.
     fn challenge(&self) -> Option<&'static str> {
         match self.code {
             "invalid_api_secret" => Some(r#"ApiKey realm="mailgate", header="X-Api-Secret""#),
@@ -215,7 +215,7 @@ impl Problem {
             errors: self.errors.clone(),
             log_id: self.log_id.map(|id| id.to_string()),
         };
-        // Texts and numbers only: nothing in there can fail to be written.
+        // Only strings and numbers: serialization can't fail.
         let body = serde_json::to_vec(&rendered).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
@@ -261,7 +261,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// So many seconds that nobody comes back too early.
+/// Whole seconds, rounded up, so that nobody retries too early.
 pub(crate) fn whole_seconds(wait: Duration) -> u128 {
     wait.as_millis().div_ceil(1_000).max(1)
 }

@@ -1,5 +1,5 @@
-//! Queries. In that of a request whose answer is a page, a parameter that is there twice is a mistake, and
-//! so is one that is no text.
+//! Queries. For pages, a repeated parameter is an error, and so is one that isn't
+//! UTF-8.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -14,10 +14,10 @@ use utoipa::openapi::path::ParameterIn;
 use super::problem::{FieldError, Problem};
 use crate::AppState;
 
-/// Unknown parameters that are named in one answer.
+/// Maximum number of unknown parameters that an error names.
 const MOST_UNKNOWN: usize = 10;
 
-/// A query of texts, each of which is described. It comes after the extractor that authenticates the caller.
+/// A query of described string parameters. It comes after the extractor that authenticates the caller.
 pub(crate) struct Described<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + IntoParams> FromRequestParts<AppState> for Described<T> {
@@ -36,7 +36,7 @@ impl<T: DeserializeOwned + IntoParams> FromRequestParts<AppState> for Described<
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
-        // What can't be read has a parameter twice.
+        // The only decoding error is a repeated parameter.
         let read = Query::try_from_uri(&parts.uri);
         read.map(|Query(query)| Self(query)).map_err(|rejection| {
             Problem::new(
@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + IntoParams> FromRequestParts<AppState> for Described<
     }
 }
 
-/// A number within its bounds; another one is put among `errors`.
+/// A number within its bounds; others are added to `errors`.
 pub(crate) fn whole_number(
     field: &'static str,
     text: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) fn whole_number(
     if number.is_none() {
         let (lowest, highest) = bounds.into_inner();
         let detail = if highest == u32::MAX {
-            format!("must be a whole number of {lowest} or more")
+            format!("must be a whole number, at least {lowest}")
         } else {
             format!("must be a whole number from {lowest} to {highest}")
         };
@@ -68,7 +68,7 @@ pub(crate) fn whole_number(
     number
 }
 
-/// Reads a parameter where it is given, and notes what is wrong with it.
+/// Parses a parameter, if given, and records an error.
 pub(crate) fn take<T, E: Display>(
     errors: &mut Vec<FieldError>,
     field: &'static str,
@@ -95,7 +95,7 @@ impl QueryParameters {
         Self(decoded.into_owned().collect())
     }
 
-    /// A parameter that is there at most once.
+    /// A parameter that is given at most once.
     pub(crate) fn once(&self, name: &'static str) -> Result<Option<&str>, String> {
         let mut values = self.0.iter().filter(|(found, _)| found == name);
         let value = values.next().map(|(_, value)| value.as_str());
@@ -105,16 +105,16 @@ impl QueryParameters {
         Ok(value)
     }
 
-    /// The same with `longest` characters at most, none of them a control character; an empty one is as
-    /// good as none.
+    /// The same with at most `longest` characters and no control characters; an empty one counts as
+    /// missing.
     pub(crate) fn text(&self, name: &'static str, longest: usize) -> Result<Option<&str>, String> {
         let Some(value) = self.once(name)?.filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
         if value.chars().count() > longest {
-            return Err(format!("{name} may have {longest} characters at most"));
+            return Err(format!("{name} must have at most {longest} characters"));
         }
-        // What can't be decoded comes as a replacement character: then it is not what was meant.
+        // A replacement character stands for bytes that can't be decoded.
         if value
             .contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
         {

@@ -1,4 +1,4 @@
-//! What is the same for every request: its id, its body, its problems.
+//! Common to every request: its ID, its body's bounds, its problem responses.
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
@@ -25,28 +25,28 @@ use mailgate_types::ids::uuid_at;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Bodies from this size on are parsed off the threads that serve connections.
+/// Bodies of at least this size are parsed off the threads that serve connections.
 pub(crate) const LARGE: usize = 256 * 1024;
 
-/// What holds for every request.
+/// The shared settings of every request.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    /// The names that the gateway answers to alone; `None`: any.
+    /// The only names that the gateway answers to; `None`: any.
     pub(crate) own_hosts: Option<OwnHosts>,
-    /// What may be held for callers that have not authenticated.
+    /// The memory for callers that have not authenticated.
     pub(crate) strangers: Strangers,
     /// The bounds on its body.
     pub(crate) bodies: BodyLimits,
-    /// Where those that fail are logged.
+    /// Where failed requests are logged.
     pub(crate) failures: Failures,
     /// Counts all of them.
     pub(crate) metrics: RequestMetrics,
 }
 
-/// Gives a request its id and its bounds, and renders its problem.
+/// Gives a request its ID and its bounds, and renders its problem.
 pub(crate) async fn frame(State(frame): State<Frame>, request: Request, next: Next) -> Response {
     let request_id = uuid_at(chrono::Utc::now()).to_string();
-    // At the highest level, so that it stands whatever the filter lets through.
+    // At the highest level, so that no log filter drops it.
     let span = tracing::error_span!("request", request_id);
     frame
         .follow(request, next, &request_id)
@@ -86,7 +86,7 @@ impl Frame {
                 failure = Some(problem.failure());
                 response = problem.render(request_id);
             }
-            // The listener drops it once the answer is out.
+            // The listener drops it once the response is sent.
             response.extensions_mut().insert(stranger);
         }
         if let Some(decision) = rate.get() {
@@ -99,7 +99,7 @@ impl Frame {
             authenticated,
             took: started.elapsed(),
         };
-        self.failures.tell(&answered, failure.as_ref());
+        self.failures.log(&answered, failure.as_ref());
         self.metrics.count(&answered, was_admitted);
         if let Ok(value) = HeaderValue::from_str(request_id) {
             response.headers_mut().insert(REQUEST_ID, value);
@@ -107,8 +107,8 @@ impl Frame {
         response
     }
 
-    /// Room for a request that is well-formed and comes from no crowded address. Balancers that ask whether the
-    /// process lives are always let in.
+    /// A slot for a request that is well-formed and comes from no crowded address. Balancers' liveness
+    /// probes are always admitted.
     fn admit(
         &self,
         request: &Request,
@@ -135,7 +135,7 @@ impl Frame {
         .map_err(|_| overloaded())
     }
 
-    /// Has a request answered.
+    /// Runs a request's handler.
     async fn answer(
         &self,
         mut request: Request,
@@ -153,7 +153,7 @@ impl Frame {
     }
 }
 
-/// Whether an answer may wait in memory for its client. What is there once for all takes no room.
+/// Whether a response may wait in memory for its client. A shared body takes no extra memory.
 fn has_room(response: &Response, stranger: &Stranger) -> bool {
     let bytes = response.body().size_hint().lower();
     response.extensions().get::<SharedBody>().is_some()
@@ -162,18 +162,18 @@ fn has_room(response: &Response, stranger: &Stranger) -> bool {
             .is_ok()
 }
 
-/// No room for somebody who has not authenticated.
+/// No room for an unauthenticated caller.
 pub(crate) fn overloaded() -> Problem {
     metrics::counter!("mailgate_http_overloaded_total").increment(1);
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "overloaded",
-        "The gateway is overloaded. Nothing was done; try again shortly.",
+        "The gateway is overloaded. Nothing was changed; try again shortly.",
     )
 }
 
-/// What the limiter says, as the HTTPAPI working group's draft writes it
-/// (draft-ietf-httpapi-ratelimit-headers), and how long to wait after one call too many.
+/// The rate limiter's verdict, in the headers of the HTTPAPI working group's draft
+/// (draft-ietf-httpapi-ratelimit-headers), and `Retry-After` for a limited call.
 fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
     let (burst, per_second) = (decision.burst, decision.per_second);
     let window = burst.div_ceil(per_second);

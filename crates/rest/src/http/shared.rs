@@ -1,5 +1,5 @@
-//! What never changes while the process runs, the document and the page that shows it, is made once: every answer
-//! is the same bytes in memory, however many clients hold it.
+//! Responses that never change while the process runs, the document and the page that shows it, are built once: every
+//! client gets the same bytes in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tokio::sync::Mutex;
 
-/// Largest file that is kept.
+/// Largest file that is cached.
 const LARGEST: usize = 8 << 20;
 
-/// The answers that were made, by their paths. Only what exists is kept.
+/// The cached responses by path. Only existing files are cached.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
     by_path: Arc<Mutex<HashMap<String, (HeaderMap, Bytes)>>>,
 }
 
-/// This answer's body costs no memory of its own.
+/// This response's body takes no memory of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedBody;
 
-/// Answers `GET` with the copy that is there, or makes it.
+/// Answers `GET` from the cache, or fills it.
 pub(crate) async fn once(State(copies): State<Copies>, request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;

@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! The handlers' shared state.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use mailgate_telemetry::throttle::Throttle;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 
-/// What all requests share; a copy costs one count.
+/// The state that all requests share; cloning costs one reference count.
 #[derive(Debug, Clone)]
 pub struct AppState(Arc<Shared>);
 
@@ -53,7 +53,7 @@ impl FromRef<AppState> for Arc<PortalSettings> {
 /// The parts of the gateway that requests use.
 #[derive(Debug)]
 pub struct Shared {
-    /// Whether the database is there.
+    /// The database's availability.
     pub readiness: Readiness,
     /// Certificates from an ACME server; `None`: they come from files.
     pub certificates: Option<Certificates>,
@@ -65,38 +65,38 @@ pub struct Shared {
     pub mailboxes: Mailboxes,
     /// Sends messages.
     pub sending: Sending,
-    /// What waits to be sent.
+    /// Queued messages.
     pub queue: Queue,
     /// Logs and statistics.
     pub reports: Reports,
-    /// Messages refused before they had a mailbox.
+    /// Messages refused before a mailbox was chosen.
     pub refusals: Refusals,
     /// Webhook endpoints and deliveries.
     pub webhooks: Webhooks,
-    /// Where users reach all of this, without a slash at its end.
+    /// The gateway's public URL, without a trailing slash.
     pub base_url: Arc<str>,
-    /// The names that it answers to alone; `None`: any.
+    /// The only names that it answers to; `None`: any.
     pub own_hosts: Option<OwnHosts>,
     /// Limits.
     pub limits: Arc<Limits>,
     /// The clock.
     pub clock: SharedClock,
-    /// Cancelled when the process is about to end.
+    /// Cancelled when shutdown begins.
     pub stopping: CancellationToken,
-    /// Cancelled when nothing new is taken any more.
+    /// Cancelled when the process accepts no new requests.
     pub finishing: CancellationToken,
-    /// What is held for callers that have not authenticated.
+    /// The memory for callers that have not authenticated.
     pub strangers: Strangers,
-    /// How often connect links are opened.
+    /// Rate limits for opening connect links.
     pub visits: Arc<Visits>,
-    /// Seal what comes back in addresses.
+    /// The keys that seal cursors and other values in addresses.
     pub seal_keys: Arc<SealKeys>,
-    /// Who runs the gateway.
+    /// The gateway's operator.
     pub portal: Arc<PortalSettings>,
-    /// The line on events that are not the payment provider's.
+    /// Rate limit for log lines on forged payment events.
     pub refused_events: Arc<Throttle>,
-    /// Opens sign-up; `None`: off.
+    /// The operator token for sign-up; `None`: off.
     pub operator_token: Option<SecretString>,
-    /// Whether customers' addresses may be this machine's.
+    /// Whether customers' URLs may point to this machine.
     pub allow_private: bool,
 }

@@ -1,4 +1,4 @@
-//! Who reads a page: in which language, by which request, and who runs the gateway for them.
+//! The reader of a page: the language, the request, and the gateway's operator.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use mailgate_server::failure::RequestId;
 use mailgate_settings::PortalSettings;
 use mailgate_types::language::Language;
 
-/// The parameter by which a language is asked for.
+/// The parameter that selects a language.
 pub(crate) const PARAMETER: &str = "locale";
 
 /// The reader of a page.
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
-    /// What `?locale=` asks for, if it is one of ours.
+    /// The language in `?locale=`, if it is supported.
     asked: Option<Language>,
-    /// What the browser prefers.
+    /// The browser's preference.
     preferred: Language,
     /// As in `X-Request-Id`.
     pub(crate) request_id: String,
-    /// The address's own query but for the language; `None`: loading the page again isn't offered.
+    /// The address's own query without the language; `None`: the page can't be reloaded.
     query: Option<Vec<(String, String)>>,
-    /// Who runs the gateway.
+    /// The gateway's operator.
     pub(crate) portal: Arc<PortalSettings>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Visitor {
 #[derive(Debug)]
 pub(crate) struct LanguageLink {
     pub(crate) language: Language,
-    /// `None`: it is in this language.
+    /// `None`: the current language.
     pub(crate) query: Option<String>,
 }
 
@@ -57,7 +57,7 @@ where
 }
 
 impl Visitor {
-    /// The one who sent these.
+    /// The reader who sent these headers.
     pub(crate) fn new(
         query: &str,
         headers: &HeaderMap,
@@ -68,7 +68,7 @@ impl Visitor {
             .into_owned()
             .partition(|(name, _)| name == PARAMETER);
         let asked = locales.iter().find_map(|(_, tag)| Language::look_up(tag));
-        // Several fields mean what one would with all their values (RFC 9110 §5.3).
+        // Several fields are equivalent to one with all their values (RFC 9110 §5.3).
         let fields = headers.get_all(ACCEPT_LANGUAGE).iter();
         let accepted: Vec<&str> = fields.filter_map(|field| field.to_str().ok()).collect();
         Self {
@@ -80,12 +80,12 @@ impl Visitor {
         }
     }
 
-    /// The language that the pages' address asks for: it is kept on the way.
+    /// The language in the page's address: later pages keep it.
     pub(crate) fn asked(&self) -> Option<Language> {
         self.asked
     }
 
-    /// The language in which to speak.
+    /// The page's language.
     pub(crate) fn language(&self) -> Language {
         self.asked.unwrap_or(self.preferred)
     }
@@ -95,7 +95,7 @@ impl Visitor {
         messages(self.language())
     }
 
-    /// The same reader on a way that was begun in this language.
+    /// The same reader in a flow that began in this language.
     pub(crate) fn begun_in(self, language: Option<Language>) -> Self {
         Self {
             asked: self.asked.or(language),
@@ -103,7 +103,7 @@ impl Visitor {
         }
     }
 
-    /// The page must not be loaded again.
+    /// The page must not be reloaded.
     pub(crate) fn once(self) -> Self {
         Self {
             query: None,
@@ -111,7 +111,7 @@ impl Visitor {
         }
     }
 
-    /// Links to the page in each language; none where it must not be loaded again.
+    /// Links to the page in each language; none if it must not be reloaded.
     pub(crate) fn languages(&self) -> Vec<LanguageLink> {
         let Some(query) = &self.query else {
             return Vec::new();

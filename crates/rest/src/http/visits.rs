@@ -1,4 +1,4 @@
-//! How often strangers may open connect links: each visit asks the database, and nobody has shown a key for it.
+//! Rate limits for opening connect links: each visit queries the database without authentication.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use mailgate_types::address_limiter::AddressLimiter;
 use mailgate_types::ids::AppId;
 use mailgate_types::limiter::KeyedLimiter;
 
-/// Addresses that are remembered at most.
+/// Maximum number of addresses that are tracked.
 const ADDRESSES: usize = 100_000;
 
 /// Visits by address, and by the link's app.
@@ -26,7 +26,7 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// With these bounds.
+    /// With these limits.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         let some = |per_minute: u32| NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN);
@@ -37,7 +37,7 @@ impl Visits {
                 ADDRESSES,
                 clock.clone(),
             ),
-            // Only apps that there are.
+            // Only existing apps.
             apps: KeyedLimiter::new(
                 Quota::per_minute(some(limits.connect_visits_per_minute_per_app)),
                 usize::MAX,
@@ -51,7 +51,7 @@ impl Visits {
         self.addresses.count(address).map_err(too_many)
     }
 
-    /// Counts a visit by a link of this app's.
+    /// Counts a visit through a link of this app.
     pub(crate) fn of(&self, app: AppId) -> Result<(), PageProblem> {
         self.apps.count(&app.0).map(drop).map_err(too_many)
     }

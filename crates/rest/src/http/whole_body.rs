@@ -10,11 +10,11 @@ use super::body::BodyError;
 use super::problem::Problem;
 use super::request::overloaded;
 
-/// Bytes of a body that is too large that are read and dropped, so that its client, which may not read before it
-/// has written, gets its answer.
+/// Bytes of a too large body that are read and discarded, so that a client that reads only after writing gets its
+/// response.
 const DISCARDED: usize = 4 << 20;
 
-/// The whole body of a request that says it is JSON.
+/// The whole body of a request with a JSON content type.
 pub(crate) async fn json_body(
     headers: &HeaderMap,
     body: Body,
@@ -23,7 +23,7 @@ pub(crate) async fn json_body(
     json_body_within(headers, body, limit, |_| Ok(())).await
 }
 
-/// The same, asking for room before each part of it is kept.
+/// The same, reserving memory before each part is kept.
 pub(crate) async fn json_body_within(
     headers: &HeaderMap,
     body: Body,
@@ -34,7 +34,7 @@ pub(crate) async fn json_body_within(
     read(headers, body, limit, room).await
 }
 
-/// The whole body of a request that may have none, in which case it needn't say what it is.
+/// The whole body of a request that may have none, and then needs no content type.
 pub(crate) async fn optional_json_body(
     headers: &HeaderMap,
     body: Body,
@@ -64,7 +64,7 @@ fn says_json(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The whole body, to the byte.
+/// The whole body, byte for byte.
 pub(crate) async fn whole_body(
     headers: &HeaderMap,
     body: Body,
@@ -87,7 +87,7 @@ async fn read(
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_encoding",
-            "The body must come as it is, without a Content-Encoding.",
+            "The body must not have a Content-Encoding.",
         ));
     }
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -106,12 +106,12 @@ async fn read(
     Ok(blocks.whole().await.into())
 }
 
-/// 413, once a client that waits for no leave has written the rest, or much of it.
+/// 413, once a client that doesn't wait for `100 Continue` has written the rest, or much of it.
 async fn too_large(headers: &HeaderMap, mut body: Body, limit: usize, seen: usize) -> Problem {
     let problem = Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "payload_too_large",
-        format!("The body may have {limit} bytes at most."),
+        format!("The body must not exceed {limit} bytes."),
     );
     let is_asked = headers.contains_key(EXPECT);
     if is_asked || seen > limit.saturating_add(DISCARDED) {
@@ -133,7 +133,7 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
         match body.frame().await {
             None => return Ok(None),
             Some(Err(error)) => return Err(not_whole(&error)),
-            // Trailers say nothing here.
+            // Trailers are ignored.
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
@@ -152,7 +152,7 @@ fn not_whole(error: &axum::Error) -> Problem {
                 return Problem::new(
                     StatusCode::REQUEST_TIMEOUT,
                     "body_too_slow",
-                    "The body came too slowly.",
+                    "The body arrived too slowly.",
                 );
             }
             Some(BodyError::Finishing) => {

@@ -1,4 +1,4 @@
-//! What a subscriber does with a message of the queue: it is tried now, or cancelled.
+//! Actions on a queued message: retry it now, or cancel it.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -18,7 +18,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::log_status::{CANCELLED, LogStatus};
 use mailgate_types::moment::iso8601;
 
-/// A message that is tried now.
+/// A message that is retried now.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({
     "log_id": "log_01h2xcejqtf2nbrexx3vqjhp41",
@@ -28,15 +28,15 @@ use mailgate_types::moment::iso8601;
 pub(crate) struct RetriedMessage {
     /// `log_…`: the message.
     log_id: String,
-    /// As before: `failed_temp`.
+    /// Unchanged: `failed_temp`.
     #[schema(value_type = LogStatus)]
     status: &'static str,
-    /// ISO 8601, UTC: since when its next attempt is due.
+    /// When its next attempt is due, ISO 8601, UTC.
     #[schema(format = DateTime)]
     next_retry_at: String,
 }
 
-/// A message that was cancelled.
+/// A cancelled message.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({
     "log_id": "log_01h2xcejqtf2nbrexx3vqjhp41",
@@ -46,18 +46,18 @@ pub(crate) struct RetriedMessage {
 pub(crate) struct CancelledMessage {
     /// `log_…`: the message.
     log_id: String,
-    /// From now on: `failed_perm`.
+    /// The new status: `failed_perm`.
     #[schema(value_type = LogStatus)]
     status: &'static str,
     /// `Cancelled`.
     error_message: &'static str,
 }
 
-/// Tries a waiting message now.
+/// Retries a waiting message now.
 ///
 /// Its status is `failed_temp`; whatever it waits for, its next attempt is due immediately, within the limits of its
 /// mailbox. It is an attempt like the others: if it fails temporarily, the message waits as long as after that many
-/// attempts. The outcome comes by webhook, and stands in the log.
+/// attempts. The outcome is sent by webhook and recorded in the log.
 #[utoipa::path(
     post,
     path = "/logs/{log_id}/retry",
@@ -67,9 +67,9 @@ pub(crate) struct CancelledMessage {
     params(("log_id" = String, Path, description = "The message, `log_…`")),
     responses(
         (status = 202, body = RetriedMessage),
-        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending; `subscriber_suspended`: the operator has suspended the account. The message leaves by itself once it does"),
+        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending; `subscriber_suspended`: the operator has suspended the account. The message is sent automatically once it does"),
         (status = 404, description = "`log_not_found`"),
-        (status = 409, description = "`message_in_progress`: it is being sent at this moment; `message_scheduled`: it leaves at its own time; `message_sent`: the provider has accepted it; `message_failed`: it has failed for good, or was cancelled"),
+        (status = 409, description = "`message_in_progress`: it is being sent at this moment; `message_scheduled`: it is sent at its scheduled time; `message_sent`: the provider has accepted it; `message_failed`: it has failed for good, or was cancelled"),
     )
 )]
 pub(crate) async fn retry(
@@ -89,11 +89,11 @@ pub(crate) async fn retry(
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
-/// Cancels a message that is scheduled, or waits for another attempt.
+/// Cancels a message that is scheduled or waiting for another attempt.
 ///
-/// It is `failed_perm` from then on, with the error `Cancelled` and one `email.failed_perm`, and is never sent. If it
-/// can't be said for sure that it was not sent, it is not cancelled: 409. Cancelling it again answers the same, so repeat
-/// the request if you get no answer.
+/// It becomes `failed_perm`, with the error `Cancelled` and one `email.failed_perm`, and is never sent. If the gateway
+/// can't be sure that it was not sent, it is not cancelled: 409. Cancelling it again returns the same response, so
+/// repeat the request if you get no response.
 #[utoipa::path(
     post,
     path = "/logs/{log_id}/cancel",

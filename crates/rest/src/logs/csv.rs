@@ -12,7 +12,7 @@ use mailgate_domain::reports::{ExportError, NoTurn};
 use mailgate_types::audit::Author;
 use mailgate_types::ids::SubscriberId;
 
-/// All rows that a filter lets through. What can't be read at all is answered by a problem.
+/// All rows that match a filter. If none can be read, the response is a problem.
 pub(crate) async fn answer(
     state: AppState,
     subscriber: SubscriberId,
@@ -44,7 +44,7 @@ fn refused(error: &ExportError) -> Problem {
         ExportError::NoTurn(NoTurn::OfSubscriber) => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "export_in_progress",
-            "You are exporting the log already. Take that answer to its end, or end it.",
+            "You are already exporting the log. Read that response to its end, or close it.",
         ),
         ExportError::NoTurn(NoTurn::InAll) => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -1,4 +1,4 @@
-//! The query of `GET /logs`, and what is right of it.
+//! The query of `GET /logs`, and its validation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,87 +19,87 @@ use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 use mailgate_types::sealed_text;
 
-/// Rows of a page, unless the caller says how many, and at most.
+/// Default and maximum number of rows on a page.
 const LIMIT: u32 = 20;
 const LARGEST: u32 = 100;
 
-/// Rows that a search may skip; `cursor` leads further.
+/// Maximum number of rows that a search skips; `cursor` goes further.
 const FURTHEST: u32 = 10_000;
 
-/// Longest name of an end user, and longest part of a subject, in characters.
+/// Maximum length of an end user's name and of a subject search, in characters.
 const USER_ID_LENGTH: usize = 255;
 const SUBJECT_LENGTH: usize = 200;
 
-/// Which messages.
+/// The filters.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogQuery {
-    /// Messages at most.
+    /// Maximum number of messages.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
     limit: Option<String>,
-    /// Messages to skip; 10,000 at most in a search. To go further, take `cursor`.
+    /// Number of messages to skip; at most 10,000 in a search. To go further, use `cursor`.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
     offset: Option<String>,
-    /// The `next_cursor` of the page before, with the same filters: the messages behind it. Not with `offset`.
+    /// The `next_cursor` of the previous page, with the same filters: returns the messages after it. Not with `offset`.
     #[param(pattern = "^[A-Za-z0-9_-]{1,500}$")]
     cursor: Option<String>,
     /// Only messages of this app: its UUID, or its `app_id` (the slug). An app that isn't yours has no messages.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
-    /// Of one status. `scheduled` lists the messages that are still to leave, the next one first; no other list or
-    /// total has them.
+    /// Only messages with this status. `scheduled` lists the messages that are still to be sent, the next one first; no
+    /// other list or total includes them.
     #[param(value_type = Option<ShownStatus>, inline)]
     status: Option<String>,
-    /// Of one plugin.
+    /// Only messages of this plugin.
     #[param(value_type = Option<LogPlugin>, inline)]
     plugin: Option<String>,
-    /// Only messages that were sent and have bounced for good for a recipient (true), or only the others (false).
+    /// Only messages that were sent and have hard-bounced for a recipient (true), or only the others (false).
     #[param(value_type = Option<bool>)]
     bounced: Option<String>,
-    /// From this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning
-    /// of that day (UTC).
+    /// From this moment on: ISO 8601, with an offset or else in UTC; a date alone means the start of that day
+    /// (UTC).
     #[param(
         example = "2026-11-01",
         pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$"
     )]
     from_date: Option<String>,
-    /// Up to this moment, itself included: ISO 8601, with an offset or else in UTC; without a time, to the
-    /// end of that day (UTC).
+    /// Up to and including this moment: ISO 8601, with an offset or else in UTC; a date alone means the end of that
+    /// day (UTC).
     #[param(
         example = "2026-11-30T12:00:00+01:00",
         pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$"
     )]
     to_date: Option<String>,
-    /// A search: to this address, in any of To, Cc and Bcc, in upper or lower case.
+    /// A search: messages to this address, in any of To, Cc and Bcc; case doesn't matter.
     #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
-    /// A search: with this Message-ID, with or without angle brackets.
+    /// A search: messages with this Message-ID, with or without angle brackets.
     #[param(
         min_length = 1,
         max_length = 1000,
         pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
     )]
     message_id: Option<String>,
-    /// A search: this message alone.
+    /// A search: only this message.
     #[param(
         example = "log_01h2xcejqtf2nbrexx3vqjhp41",
         pattern = "^log_[0-7][0-9a-hjkmnp-tv-z]{25}$"
     )]
     log_id: Option<String>,
-    /// A search: sent from a mailbox of this end user: your own ID for the user, or the `user_key`.
+    /// A search: messages from the mailboxes of this end user: your own ID for the user, or the `user_key`.
     #[param(
         min_length = 1,
         max_length = 255,
         pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
     )]
     user_id: Option<String>,
-    /// A search: sent from this mailbox.
+    /// A search: messages from this mailbox.
     #[param(
         example = "cred_01h2xcejqtf2nbrexx3vqjhp41",
         pattern = "^cred_[0-7][0-9a-hjkmnp-tv-z]{25}$"
     )]
     credential_id: Option<String>,
-    /// A search: with this in the subject, in upper or lower case.
+    /// A search: messages with this in the subject; case doesn't matter.
     #[param(
         min_length = 1,
         max_length = 200,
@@ -108,19 +108,19 @@ pub(crate) struct LogQuery {
     subject: Option<String>,
 }
 
-/// The page that is wanted.
+/// The requested page.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) filter: Filter,
-    /// Those that are still to leave, and none of the log.
+    /// Messages that are still to be sent, instead of the log.
     pub(crate) is_scheduled: bool,
     pub(crate) limit: usize,
     pub(crate) start: Start,
-    /// What cursors of these rows are sealed for: the caller, and what it asks for.
+    /// The context that cursors of these rows are sealed for: the caller and its filters.
     pub(crate) cursors: String,
 }
 
-/// What is wrong with a parameter.
+/// An invalid parameter.
 #[derive(Debug, thiserror::Error)]
 enum Wrong {
     #[error("must be one email address, without a name")]
@@ -141,7 +141,7 @@ fn is_text(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.chars().count()) && !text.contains(char::is_control)
 }
 
-/// Without the angle brackets, if it has both.
+/// Without angle brackets, if it has both.
 fn message_id(text: &str) -> Result<String, Wrong> {
     let inside = text.strip_prefix('<').and_then(|id| id.strip_suffix('>'));
     let id = inside.unwrap_or(text);
@@ -154,7 +154,7 @@ fn text(text: &str, longest: usize, wrong: Wrong) -> Result<String, Wrong> {
 }
 
 impl LogQuery {
-    /// Checks all of it; tells everything that is wrong at once.
+    /// Validates all of it, and reports all errors together.
     pub(crate) fn validate(
         self,
         subscriber: SubscriberId,
@@ -189,7 +189,7 @@ impl LogQuery {
             FURTHEST
         };
         if self.cursor.is_some() && self.offset.is_some() {
-            errors.push(FieldError::new("cursor", "can't go with offset"));
+            errors.push(FieldError::new("cursor", "can't be combined with offset"));
         }
         let offset = whole_number("offset", self.offset, 0..=furthest, &mut errors);
         let position = take(&mut errors, "cursor", self.cursor, |text| {
@@ -221,7 +221,7 @@ impl LogQuery {
         })
     }
 
-    /// A page of an export would be a part of it: none can be chosen.
+    /// An export has all rows: a page can't be chosen.
     pub(crate) fn validate_for_export(
         self,
         subscriber: SubscriberId,
@@ -234,7 +234,9 @@ impl LogQuery {
         ];
         let errors: Vec<FieldError> = (given.into_iter())
             .filter(|(_, value)| value.is_some())
-            .map(|(name, _)| FieldError::new(name, "can't go with text/csv, which has all rows"))
+            .map(|(name, _)| {
+                FieldError::new(name, "can't be combined with text/csv, which has all rows")
+            })
             .collect();
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
@@ -242,7 +244,7 @@ impl LogQuery {
         self.validate(subscriber, keys)
     }
 
-    /// A cursor is good for its caller's own rows, and for the filters of the page that it came with.
+    /// A cursor is valid only for its caller's own rows, and for the filters of its page.
     fn cursors(&self, subscriber: SubscriberId) -> String {
         let mut digest = Sha256::new();
         for text in [
@@ -278,7 +280,7 @@ pub(crate) fn cursor(
     sealed_text::seal(keys, cursors, &position).map_err(|error| Problem::internal(&error))
 }
 
-/// The status of a row of the log.
+/// The status of a log row.
 fn shown_status(text: &str) -> Result<LogStatus, &'static str> {
     let status = text.parse();
     status.map_err(|_| "must be sent, failed_temp, failed_perm or scheduled")
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_errors_are_reported_together() {
         let problem = problem(LogQuery {
             limit: given("101"),
             offset: given("-1"),

@@ -1,4 +1,4 @@
-//! What waits for a subscriber's apps.
+//! The queued messages of a subscriber's apps.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,28 +9,28 @@ use crate::AppState;
 use crate::http::access::LogsRead;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::problem::Problem;
-use crate::openapi::enums::{LogPlugin, WaitingReason, written_out};
+use crate::openapi::enums::{LogPlugin, WaitingReason, inlined};
 use mailgate_domain::sending::queue::{Group, SummaryError};
 use mailgate_types::moment::iso8601;
 
-/// What waits.
+/// The queue.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct QueueShown {
-    /// Messages that wait for all of your apps, as the quotas count them: including those that are being tried again at
-    /// this moment.
+    /// Queued messages of all of your apps, as the quotas count them: including those that are being retried at this
+    /// moment.
     #[schema(minimum = 0)]
     messages: i64,
     /// Their total size in bytes.
     #[schema(minimum = 0)]
     bytes: i64,
-    /// What waits, by app, mailbox and reason, the largest number first; at most 100.
+    /// The queued messages by app, mailbox and reason, the largest group first; at most 100.
     #[schema(max_items = 100)]
     groups: Vec<QueueGroup>,
-    /// Whether `groups` holds all that waits. It doesn't beyond 100 groups or 20,000 messages.
+    /// Whether `groups` is complete. It isn't beyond 100 groups or 20,000 messages.
     is_complete: bool,
 }
 
-/// Messages of one app and mailbox that wait for the same.
+/// Messages of one app and mailbox that wait for the same reason.
 #[derive(Serialize, ToSchema)]
 struct QueueGroup {
     /// The app's UUID.
@@ -40,34 +40,34 @@ struct QueueGroup {
     app_name: String,
     /// `cred_…`: the mailbox.
     oauth_credential_id: String,
-    /// The mailbox's own address; null if it is gone.
+    /// The mailbox's own address; null if the mailbox no longer exists.
     #[schema(required)]
     email: Option<String>,
     /// The mailbox's plugin.
-    #[schema(schema_with = written_out::<LogPlugin>)]
+    #[schema(schema_with = inlined::<LogPlugin>)]
     plugin: &'static str,
-    /// What they wait for.
-    #[schema(schema_with = written_out::<WaitingReason>)]
+    /// The reason.
+    #[schema(schema_with = inlined::<WaitingReason>)]
     reason: &'static str,
-    /// How many there are.
+    /// Number of messages.
     #[schema(minimum = 1)]
     messages: i64,
     /// Their total size in bytes.
     bytes: i64,
-    /// ISO 8601, UTC: when the oldest was taken; of scheduled messages, when the first is to leave.
+    /// When the oldest was accepted, ISO 8601, UTC; for scheduled messages, when the first is to be sent.
     #[schema(format = DateTime)]
     oldest_at: String,
-    /// ISO 8601, UTC: when the next attempt of any of them is due.
+    /// When the next attempt of any of them is due, ISO 8601, UTC.
     #[schema(format = DateTime)]
     next_attempt_at: String,
 }
 
-/// What waits for your apps, and for what.
+/// Shows your apps' queued messages and why they wait.
 ///
-/// A message is listed by `GET /logs?status=failed_temp` or `GET /logs?status=scheduled`, tried now by
-/// `POST /logs/{log_id}/retry`, and cancelled by `POST /logs/{log_id}/cancel`.
+/// `GET /logs?status=failed_temp` and `GET /logs?status=scheduled` list them,
+/// `POST /logs/{log_id}/retry` retries one now, and `POST /logs/{log_id}/cancel` cancels one.
 ///
-/// One call is answered at a time; a further one waits five seconds at most, and is then 429 `too_many_requests`.
+/// One call is served at a time; a further one waits up to five seconds, and then gets 429 `too_many_requests`.
 #[utoipa::path(
     get,
     path = "/queue",
@@ -83,7 +83,7 @@ pub(crate) async fn show(
     let summary = state.queue.summary(caller.subscriber.id).await;
     let summary = summary.map_err(|error| match error {
         SummaryError::Busy(_) => Problem::too_many_requests(
-            "Another GET /queue of yours is in progress. Wait for its answer.",
+            "Another GET /queue of yours is in progress. Wait for its response.",
         ),
         SummaryError::Database(error) => Problem::database(&error),
     })?;

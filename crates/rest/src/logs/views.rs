@@ -1,9 +1,9 @@
-//! Messages of the log as callers see them.
+//! Messages of the log in responses.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
+use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus, inlined};
 use mailgate_domain::reports::{
     FoundMessage, LogDetail, LogRow, LoggedAttempt, LoggedBounce, Scheduled,
 };
@@ -16,18 +16,18 @@ use mailgate_types::moment::iso8601;
 /// A page of the log.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LogsShown {
-    /// The newest first; with `status=scheduled`, the next to leave first.
+    /// Newest first; with `status=scheduled`, the next to be sent first.
     pub(crate) logs: Vec<LogItem>,
-    /// All messages that the filter lets through; null in a search.
+    /// Number of messages that match the filters; null in a search.
     #[schema(required, minimum = 0)]
     pub(crate) total: Option<i64>,
-    /// Whether there are further ones behind these; in a search that came only to `searched_until`, whether there may be.
+    /// Whether there are more messages; in a search that only got to `searched_until`, whether there may be.
     pub(crate) has_more: bool,
-    /// What to give as `cursor` for those behind these; null where there are none.
+    /// The `cursor` for the next page; null if there is none.
     #[schema(required)]
     pub(crate) next_cursor: Option<String>,
-    /// ISO 8601, UTC: a search has looked at all messages from now back to this moment, and its time was over; the
-    /// rest follows by `next_cursor`. Null if the page is whole.
+    /// ISO 8601, UTC: a search ran out of time after all messages from now back to this moment; the rest follows with
+    /// `next_cursor`. Null if the page is complete.
     #[schema(required, format = DateTime)]
     pub(crate) searched_until: Option<String>,
 }
@@ -41,9 +41,9 @@ pub(crate) struct LogItem {
     /// The app's UUID.
     #[schema(format = "uuid")]
     pub(crate) app_id: String,
-    /// The app's name, as it is now.
+    /// The app's current name.
     pub(crate) app_name: String,
-    /// `cred_…`: the mailbox that it went out from.
+    /// `cred_…`: the mailbox that sent it.
     pub(crate) oauth_credential_id: String,
     /// The sender: the mailbox's address, or one of its aliases.
     pub(crate) from_address: String,
@@ -53,10 +53,10 @@ pub(crate) struct LogItem {
     /// Its subject.
     pub(crate) subject: String,
     /// The mailbox's plugin.
-    #[schema(schema_with = written_out::<LogPlugin>)]
+    #[schema(schema_with = inlined::<LogPlugin>)]
     pub(crate) plugin: &'static str,
-    /// What has become of it.
-    #[schema(schema_with = written_out::<ShownStatus>)]
+    /// Its status.
+    #[schema(schema_with = inlined::<ShownStatus>)]
     pub(crate) status: &'static str,
     /// Why it failed; `Cancelled` if you cancelled it.
     #[schema(required)]
@@ -66,34 +66,34 @@ pub(crate) struct LogItem {
     pub(crate) message_id: Option<String>,
     /// The message's size.
     pub(crate) size_bytes: i64,
-    /// ISO 8601, UTC: the moment of its first attempt. If it was scheduled, the time that it was scheduled for, which
-    /// may lie ahead, even of a message that was cancelled.
+    /// ISO 8601, UTC: the moment of its first attempt. If it was scheduled, its `send_at`, which may lie in the future,
+    /// even for a cancelled message.
     #[schema(format = DateTime)]
     pub(crate) sent_at: String,
-    /// ISO 8601, UTC: when it is to leave; null unless its status is `scheduled`.
+    /// When it is to be sent, ISO 8601, UTC; null unless its status is `scheduled`.
     #[schema(required, format = DateTime)]
     pub(crate) send_at: Option<String>,
-    /// Whether it was sent and has bounced for good for at least one recipient. Its `status` stays `sent`.
+    /// Whether it was sent and has hard-bounced for at least one recipient. Its `status` stays `sent`.
     pub(crate) bounced: bool,
 }
 
-/// All that there is of a message.
+/// A message with all details.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LogDetailShown {
     #[serde(flatten)]
     log: LogItem,
     /// The addresses of its Cc header.
     cc_addresses: Vec<String>,
-    /// Recipients that none of its headers name, but for the one in `to_address`.
+    /// Recipients that none of its headers name, except the one in `to_address`.
     bcc_addresses: Vec<String>,
     /// Whether it has attachments.
     has_attachments: bool,
-    /// What was attached to it, as `POST /send` or `X-Mailgate-Metadata-…` headers have given it.
+    /// The metadata attached to it, from `POST /send` or `X-Mailgate-Metadata-…` headers.
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     metadata: Metadata,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
-    /// What was reported back about its recipients, in order: one for each recipient and notification; at most 100 of
+    /// Bounces and delays of its recipients, in order: one for each recipient and notification; at most 100 of
     /// each type.
     bounces: Vec<BounceShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
@@ -109,25 +109,25 @@ pub(crate) struct LogDelivery {
     /// The event's name.
     #[schema(value_type = EventName)]
     event: String,
-    /// Whether the endpoint answered with 2xx.
+    /// Whether the endpoint responded with 2xx.
     success: bool,
-    /// ISO 8601, UTC: when.
+    /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     delivered_at: String,
 }
 
-/// An attempt to hand a message to its provider.
+/// An attempt to send a message through its provider.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AttemptShown {
-    /// From 1 on.
+    /// Counted from 1.
     attempt_number: i32,
     /// ISO 8601, UTC: when it began.
     #[schema(format = DateTime)]
     attempted_at: String,
-    /// How long it took; null for a message that left at its first attempt.
+    /// Duration; null for a message that was sent at its first attempt.
     #[schema(required)]
     duration_ms: Option<i64>,
-    /// How it ended.
+    /// Its outcome.
     #[schema(value_type = LogStatus)]
     status: &'static str,
     /// Why it failed.
@@ -135,7 +135,7 @@ pub(crate) struct AttemptShown {
     error_message: Option<String>,
 }
 
-/// A recipient that a message didn't reach, or for whom it is delayed.
+/// A recipient that a message didn't reach, or a delay on the way to one.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BounceShown {
     /// The recipient, as the notification names it: after forwarding, it may be one that you didn't send to.
@@ -146,10 +146,10 @@ pub(crate) struct BounceShown {
     /// The status code of RFC 3463, like `5.1.1`; null if the notification has none.
     #[schema(required, example = "5.1.1")]
     status: Option<String>,
-    /// The server's words; null if the notification has none.
+    /// The server's text; null if the notification has none.
     #[schema(required)]
     diagnostic: Option<String>,
-    /// ISO 8601, UTC: when the gateway read the notification.
+    /// When the gateway read the notification, ISO 8601, UTC.
     #[schema(format = DateTime)]
     bounced_at: String,
 }
@@ -222,7 +222,7 @@ impl LogDetailShown {
         let log = detail.details.log;
         let mut attempts: Vec<AttemptShown> =
             detail.attempts.into_iter().map(AttemptShown::new).collect();
-        // No attempt is written of a message that left at the first one.
+        // A message that was sent at its first attempt has no attempt rows.
         if attempts.is_empty() && log.status == LogStatus::Sent {
             attempts.push(AttemptShown {
                 attempt_number: 1,

@@ -11,14 +11,14 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use crate::http::problem::Problem;
 use crate::http::shared;
 
-/// Swagger UI's own page has no title, no viewport and a box for other documents. What is styled here is too faint or
-/// not labelled there (WCAG 2.1, contrast and names).
+/// Swagger UI's own page has no title, no viewport and a box for other documents. The styles here fix faint colours,
+/// and the script missing labels (WCAG 2.1, contrast and names).
 const PAGE: &str = include_str!("../docs/index.html");
 
-/// Both, as parts of the router.
+/// Both, as routes.
 pub(crate) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> Router<S> {
     let config = Config::default()
-        // Swagger UI's default asks a service on the internet whether the document is good.
+        // Swagger UI's default sends the document to a validator on the internet.
         .validator_url("none")
         .use_base_layout()
         .default_models_expand_depth(-1);
@@ -28,7 +28,7 @@ pub(crate) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> R
     Router::from(swagger)
         .layer(from_fn(page))
         .layer(from_fn_with_state(shared::Copies::default(), shared::once))
-        // A file that the page doesn't have is answered like any other unknown path.
+        // A missing file gets the same response as any other unknown path.
         .layer(map_response(no_such_file))
 }
 
@@ -46,7 +46,7 @@ async fn no_such_file(response: Response) -> Response {
     response
 }
 
-/// What any path is answered that isn't there.
+/// The response for an unknown path.
 pub(crate) fn not_found() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

@@ -11,7 +11,7 @@ use super::security::roles;
 use crate::http::headers::add_headers;
 use crate::http::problem::ProblemBody;
 
-/// What stands over the operations.
+/// The document's metadata.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -28,12 +28,12 @@ use crate::http::problem::ProblemBody;
         (name = "Send", description = "Sending mail, with the app's send key"),
         (name = "Apps", description = "Your apps, with the API secret"),
         (name = "Webhooks", description = "Webhook endpoints, with the API secret; the payloads are under Events"),
-        (name = "Events", description = "What the gateway posts to your webhook endpoints, signed as Standard Webhooks specifies"),
+        (name = "Events", description = "Events that the gateway posts to your webhook endpoints, signed as Standard Webhooks specifies"),
         (name = "Logs", description = "Your messages and their statistics, with the API secret"),
-        (name = "Connect", description = "The pages on which end users connect their mailboxes, for browsers"),
+        (name = "Connect", description = "Browser pages on which end users connect their mailboxes"),
         (name = "Subscriber", description = "Your account, with the API secret"),
         (name = "Billing", description = "Your subscription, with the API secret; and the payment provider's inbound webhook"),
-        (name = "Operator", description = "Sign-up, for a page of the operator's own"),
+        (name = "Operator", description = "Sign-up, for the operator's own sign-up page"),
         (name = "Health", description = "For balancers"),
     ),
     components(schemas(ProblemBody)),
@@ -58,13 +58,9 @@ impl Modify for Credentials {
             (
                 "send_key_as_api_key",
                 "X-Api-Key",
-                "The app's send key, where older clients put it",
+                "The app's send key, in the header that older clients use",
             ),
-            (
-                "operator_token",
-                "X-Operator-Token",
-                "The operator's own token",
-            ),
+            ("operator_token", "X-Operator-Token", "The operator token"),
         ] {
             let value = ApiKeyValue::with_description(header, description);
             components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
@@ -84,24 +80,24 @@ pub(crate) fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Opera
     methods.into_iter().flatten()
 }
 
-/// Adds what every operation may answer, and the headers that answers have, so that no handler has to
+/// Adds the common responses and headers to every operation, so that no handler has to
 /// repeat them.
 pub(crate) fn add_common_parts(document: &mut Description) {
     for path in document.paths.paths.values_mut() {
         for operation in operations(path) {
             split_summary(operation);
-            // What needs no credential says so.
+            // No security means that no credential is needed.
             operation
                 .security
                 .get_or_insert_with(|| vec![SecurityRequirement::default()]);
-            say_failures(operation);
-            say_successes(operation);
+            add_failures(operation);
+            add_successes(operation);
             add_headers(operation);
         }
     }
 }
 
-/// A summary is one line without markup; what else its handler says is the description.
+/// The summary is the doc comment's first sentence, without markup; the rest is the description.
 fn split_summary(operation: &mut Operation) {
     let said = operation
         .summary
@@ -120,9 +116,9 @@ fn split_summary(operation: &mut Operation) {
     }
 }
 
-/// Failures that follow from what an operation takes. One that says more of a status has its own words. All of them are
-/// problems, unless the handler says what else they are.
-fn say_failures(operation: &mut Operation) {
+/// Errors that follow from an operation's inputs. A handler's own description of a status takes precedence. All are
+/// problems, unless the handler specifies another body.
+fn add_failures(operation: &mut Operation) {
     let mut failures = vec![
         (
             "500",
@@ -157,7 +153,7 @@ fn say_failures(operation: &mut Operation) {
     let asked = roles(operation, "api_secret");
     if let Some(scope) = asked.and_then(|roles| roles.into_iter().next()) {
         insufficient = if scope == MAIN {
-            "`insufficient_scope`: only the main API secret may do this".to_owned()
+            "`insufficient_scope`: this requires the main API secret".to_owned()
         } else {
             format!("`insufficient_scope`: the API secret lacks the scope `{scope}`")
         };
@@ -202,11 +198,11 @@ fn say_failures(operation: &mut Operation) {
     }
 }
 
-/// The role of what only the main API secret may do.
+/// The role of operations that require the main API secret.
 const MAIN: &str = "main";
 
-/// `OpenAPI` 3.1 wants a description of every response; what a success holds its fields say.
-fn say_successes(operation: &mut Operation) {
+/// `OpenAPI` 3.1 requires a description of every response; the fields of a success describe themselves.
+fn add_successes(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else {
             continue;

@@ -1,5 +1,5 @@
-//! Closed lists of words. Those with a name of their own in the description become types of generated clients; fields
-//! write the others out, since in Go the constants of all named lists share one scope.
+//! Enumerations. Those named in the description become types of generated clients; others are
+//! inlined, since in Go the constants of all named lists share one scope.
 
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;
@@ -12,19 +12,19 @@ use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::waiting_reason;
 
-/// A plugin as logs and their filters spell it.
+/// A plugin's name in logs and their filters.
 pub(crate) struct LogPlugin;
 
-/// A message that was just taken.
+/// The status of a message that was just accepted.
 pub(crate) struct SendStatus;
 
-/// The status of a message in the log, or of one that is still to leave.
+/// The status of a message that is in the log, or still to be sent.
 pub(crate) struct ShownStatus;
 
-/// What a message waits for.
+/// The reason that a message waits for.
 pub(crate) struct WaitingReason;
 
-/// The status of a message that is to leave later.
+/// The status of a scheduled message.
 pub(crate) const SCHEDULED: &str = "scheduled";
 
 /// A mailbox that is connected.
@@ -33,19 +33,19 @@ pub(crate) struct MailboxStatus;
 /// Whether the operator has suspended an account.
 pub(crate) struct AccountStatus;
 
-/// What a delivery carried: an event, or a test.
+/// A delivery's event, or a test.
 pub(crate) struct DeliveredEvent;
 
-/// What statistics are given by.
+/// The period of statistics.
 pub(crate) struct StatsPeriod;
 
-/// The list where it stands, instead of its name.
-pub(crate) fn written_out<T: PartialSchema>() -> RefOr<Schema> {
+/// The inlined list, instead of its name.
+pub(crate) fn inlined<T: PartialSchema>() -> RefOr<Schema> {
     T::schema()
 }
 
 enums! {
-    LogPlugin, "The kind of provider, as logs and statistics spell it.", Plugin::ALL.map(Plugin::log_name);
+    LogPlugin, "The kind of provider, as named in logs and statistics.", Plugin::ALL.map(Plugin::log_name);
     SendStatus, "`sent`: the provider accepted it; `scheduled`: it leaves at `send_at`; `failed_temp`: it is queued, and \
         the gateway will try again.",
         [LogStatus::Sent.as_str(), SCHEDULED, LogStatus::FailedTemp.as_str()];

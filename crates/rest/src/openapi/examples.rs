@@ -1,5 +1,5 @@
-//! An example of every body, put together from its schema: what a field says of itself, or else what fields of that
-//! name hold.
+//! An example of every body, built from its schema: from a field's own example, or else from the usual value of that
+//! name.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi as Description;
@@ -11,7 +11,7 @@ use super::document::operations;
 const MOMENT: &str = "2026-11-02T09:30:00.000Z";
 const UUID: &str = "0193f8a2-6c1e-7d54-9b1a-3f2c5d7e9a10";
 
-/// Writes an example beside the schema of each body that has none.
+/// Adds an example beside the schema of each body that has none.
 pub(crate) fn add_examples(document: &mut Description) {
     let components = document.components.get_or_insert_default();
     let schemas = serde_json::to_value(&components.schemas).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Examples {
             return;
         };
         let schema = serde_json::to_value(&content.schema).unwrap_or_default();
-        // A body that may be left out is one of an object and null.
+        // An optional body's schema is one of an object and null.
         let is_object = ["$ref", "properties", "oneOf"]
             .iter()
             .any(|key| schema.get(key).is_some());
@@ -69,7 +69,7 @@ impl Examples {
         }
     }
 
-    /// What a property of this name and schema may hold.
+    /// An example value for a property of this name and schema.
     fn of(&self, name: &str, schema: &Value) -> Value {
         let own = schema.get("example").or_else(|| schema["examples"].get(0));
         if let Some(example) = own {
@@ -119,7 +119,7 @@ impl Examples {
     }
 }
 
-/// The type of a schema that may be null.
+/// The type of a nullable schema.
 fn kind(schema: &Value) -> &str {
     match &schema["type"] {
         Value::Array(kinds) => kinds
@@ -131,7 +131,7 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-/// What fields of this name hold wherever they stand.
+/// The usual values of fields with these names.
 fn named(name: &str) -> Option<Value> {
     Some(match name {
         "action" => json!("app.changed"),
@@ -202,7 +202,7 @@ fn named(name: &str) -> Option<Value> {
     })
 }
 
-/// The problem that a response's description names first.
+/// The first problem that a response's description names.
 fn problem(status: &str, description: &str) -> Option<Value> {
     let number: u16 = status.parse().ok()?;
     let title = axum::http::StatusCode::from_u16(number).ok()?;

@@ -1,9 +1,9 @@
-//! What the description says of the credentials of an operation.
+//! An operation's credentials in the description.
 
 use utoipa::openapi::path::Operation;
 
-/// The roles that an operation asks of a credential; `None` if it doesn't take it. In `OpenAPI` 3.1 a security
-/// requirement lists the roles that are needed, whatever its scheme.
+/// The roles that an operation requires of a credential; `None` if it doesn't accept it. In `OpenAPI` 3.1 a security
+/// requirement lists the required roles, whatever its scheme.
 pub(crate) fn roles(operation: &Operation, scheme: &str) -> Option<Vec<String>> {
     let security = serde_json::to_value(&operation.security).ok()?;
     let mut requirements = security.as_array()?.iter();

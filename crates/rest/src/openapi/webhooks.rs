@@ -1,4 +1,4 @@
-//! The description's section on webhooks: what the gateway posts to an app's endpoints, event by event.
+//! The description's webhooks section: the events that the gateway posts to an app's endpoints.
 
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
@@ -16,15 +16,15 @@ use utoipa::{PartialSchema, ToSchema};
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::event_name::EventName;
 
-/// What a field of an event's data holds.
+/// The type of a field of an event's data.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
-    /// A text, or null.
+    /// A string, or null.
     TextOrNull,
     /// A status code of RFC 3463, or null.
     StatusCode,
-    /// An id with this prefix.
+    /// An ID with this prefix.
     Id(&'static str),
     Uuid,
     Moment,
@@ -32,13 +32,13 @@ enum Kind {
     Count,
     /// Always true.
     True,
-    /// What the app has attached; not there if that is nothing.
+    /// The app's metadata; left out if there is none.
     Metadata,
-    /// What the schema of this name holds.
+    /// The schema of this name.
     Named(&'static str),
 }
 
-/// A field of an event's data: its name, what it holds, what it means.
+/// A field of an event's data: its name, type and meaning.
 type Field = (&'static str, Kind, &'static str);
 
 const LOG_ID: Field = ("log_id", Kind::Id("log"), "The message's log row.");
@@ -55,11 +55,11 @@ const TO: Field = (
 );
 const SUBJECT: Field = ("subject", Kind::Text, "Its subject.");
 const PLUGIN: Field = ("plugin", Kind::Named("Plugin"), "The mailbox's plugin.");
-const ERROR: Field = ("error", Kind::Text, "What went wrong, for people.");
+const ERROR: Field = ("error", Kind::Text, "The error, for people.");
 const METADATA: Field = (
     "metadata",
     Kind::Metadata,
-    "What was attached to the message; left out if that is nothing.",
+    "The metadata attached to the message; left out if there is none.",
 );
 const CREDENTIAL_ID: Field = ("credential_id", Kind::Id("cred"), "The mailbox.");
 const EMAIL: Field = ("email", Kind::Text, "The mailbox's address.");
@@ -94,7 +94,7 @@ const BOUNCED: &[Field] = &[
     (
         "diagnostic",
         Kind::TextOrNull,
-        "The server's words; null if the notification has none.",
+        "The server's text; null if the notification has none.",
     ),
     (
         "bounced_at",
@@ -144,7 +144,11 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                     Kind::Count,
                     "Attempts that have failed so far.",
                 ),
-                ("next_retry_at", Kind::Moment, "When the next one is due."),
+                (
+                    "next_retry_at",
+                    Kind::Moment,
+                    "When the next attempt is due.",
+                ),
             ],
         ),
         EventName::EmailFailedPerm => (
@@ -171,10 +175,14 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 (
                     "message_id",
                     Kind::Text,
-                    "The Message-ID of the message that is answered.",
+                    "The Message-ID of the message that it replies to.",
                 ),
                 ("from_address", Kind::Text, "Who replied."),
-                ("to_address", Kind::Text, "The mailbox that got the reply."),
+                (
+                    "to_address",
+                    Kind::Text,
+                    "The mailbox that received the reply.",
+                ),
                 ("subject", Kind::Text, "The reply's subject."),
                 METADATA,
             ],
@@ -254,7 +262,7 @@ fn webhook(name: EventName, summary: &str, schema: &str) -> PathItem {
     PathItem::new(HttpMethod::Post, operation)
 }
 
-/// What signs a webhook: <https://www.standardwebhooks.com>, version 1.
+/// The headers that sign a webhook: <https://www.standardwebhooks.com>, version 1.
 fn headers() -> [Parameter; 3] {
     [
         (
@@ -265,7 +273,7 @@ fn headers() -> [Parameter; 3] {
         (
             "webhook-timestamp",
             text(Some("^[0-9]+$")),
-            "When the attempt was made, in seconds since 1970. Refuse what is older than 5 minutes.",
+            "When the attempt was made, in seconds since 1970. Refuse requests older than 5 minutes.",
         ),
         (
             "webhook-signature",
@@ -286,7 +294,7 @@ fn headers() -> [Parameter; 3] {
     })
 }
 
-/// The body: the envelope with the event's data in it.
+/// The body: the envelope with the event's data.
 fn envelope(name: EventName, fields: &[Field]) -> RefOr<Schema> {
     let data = fields.iter().fold(
         ObjectBuilder::new().description(Some("What happened.")),

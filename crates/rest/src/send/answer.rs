@@ -1,4 +1,4 @@
-//! What `POST /send` answers of a message that the gateway took.
+//! The responses of `POST /send` for an accepted message.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
@@ -7,16 +7,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::problem::Problem;
-use crate::openapi::enums::{SCHEDULED, SendStatus, written_out};
+use crate::openapi::enums::{SCHEDULED, SendStatus, inlined};
 use mailgate_domain::sending::{Answer, Outcome, Receipt};
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 
-/// A message that the gateway took.
+/// An accepted message.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SentResponse {
     /// `sent`; `scheduled` for a message with `send_at`; `failed_temp` for one that the gateway will retry.
-    #[schema(schema_with = written_out::<SendStatus>)]
+    #[schema(schema_with = inlined::<SendStatus>)]
     status: &'static str,
     /// The sender: the mailbox's address, or one of its aliases.
     from: String,
@@ -48,7 +48,7 @@ pub(super) struct SentResponse {
 pub(super) struct QueuedResponse {
     #[serde(flatten)]
     message: SentResponse,
-    /// Why it could not be sent now; only with `failed_temp`, as the next two.
+    /// Why it could not be sent now; only with `failed_temp`, like the next two.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<String>,
@@ -56,17 +56,17 @@ pub(super) struct QueuedResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     retry_count: Option<i32>,
-    /// ISO 8601, UTC: when the next attempt is due.
+    /// When the next attempt is due, ISO 8601, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     next_retry_at: Option<String>,
-    /// ISO 8601, UTC: when it is to leave; only with `scheduled`.
+    /// When it is to be sent, ISO 8601, UTC; only with `scheduled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     send_at: Option<String>,
 }
 
-/// The answer as the caller sees it; `to` is the request's. One that was given before says so.
+/// The response; `to` is the request's. A replayed one is marked.
 pub(super) fn answer(answered: Answer, to: String) -> Result<Response, Problem> {
     let mut response = outcome_response(answered.outcome, to);
     if answered.replayed {

@@ -21,10 +21,10 @@ use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::subscription::Subscription;
 
-/// Recipients of a message.
+/// Recipients per message.
 const RECIPIENTS: usize = 5;
 
-/// Whatever is taken becomes a message that other readers read as it was meant.
+/// Other parsers read every accepted request's message as intended.
 pub fn send_request(data: &[u8]) {
     let mut input = Input::new(data);
     let app = SendingApp {
@@ -63,7 +63,7 @@ pub fn send_request(data: &[u8]) {
     assert!(prepared.recipients.smtputf8 || octets.is_ascii());
 
     let Some(parsed) = MessageParser::new().parse(&octets) else {
-        unreachable!("it can't be read");
+        unreachable!("it can't be parsed");
     };
     for (name, count) in [
         (HeaderName::From, 1),
@@ -122,7 +122,7 @@ pub fn send_request(data: &[u8]) {
     }
 }
 
-/// Whether the headers name a key; `None` where they are refused.
+/// Whether the headers hold a key; `None` if they are refused.
 pub fn has_key(headers: &HeaderMap, body: &[u8]) -> Option<bool> {
     idempotency_key(headers, body).ok().map(|key| key.is_some())
 }

@@ -1,4 +1,4 @@
-//! The recipients of a request by their fields, to name those that are refused.
+//! The recipients of a request by field, to name the suppressed ones.
 
 use axum::http::StatusCode;
 
@@ -6,7 +6,7 @@ use crate::http::problem::{FieldError, Problem};
 use mailgate_domain::compose::Fields;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 
-/// Whom a message goes to.
+/// A message's recipients.
 pub(super) struct Recipients {
     to: EmailAddress,
     cc: Vec<EmailAddress>,
@@ -44,8 +44,8 @@ impl Recipients {
         Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "recipient_suppressed",
-            "Nothing was sent: recipients have bounced for good in the last 30 days, and this app refuses messages to \
-             such. Take them out, or delete their suppression.",
+            "Nothing was sent: recipients have hard-bounced in the last 30 days, and this app refuses messages to \
+            them. Remove them, or delete their suppression.",
         )
         .naming(errors)
     }

@@ -1,4 +1,4 @@
-//! The body of `POST /send`, with what its description says.
+//! The body of `POST /send`, and its description.
 
 use std::io::{self, Read};
 
@@ -41,7 +41,7 @@ pub(super) struct SendRequest {
     #[schema(schema_with = bcc, required = false)]
     #[serde(default)]
     pub(super) bcc: Field<List<String>>,
-    /// The address that replies go to, when it isn't the mailbox's, without a name.
+    /// The address for replies, if not the mailbox's, without a name.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "support@example.com")]
     #[serde(default)]
     pub(super) reply_to: Field<String>,
@@ -54,7 +54,7 @@ pub(super) struct SendRequest {
     #[schema(value_type = String, required, max_length = 998, pattern = r"^[^\r\n\x00]*$")]
     #[serde(default)]
     pub(super) subject: Field<String>,
-    /// The text; required unless `html` is given.
+    /// The plain text; required unless `html` is given.
     #[schema(value_type = Option<String>, pattern = r"^[^\x00]*$")]
     #[serde(default)]
     pub(super) body: Field<String>,
@@ -65,7 +65,7 @@ pub(super) struct SendRequest {
     #[schema(schema_with = headers, required = false)]
     #[serde(default)]
     pub(super) headers: Field<Texts>,
-    /// Files that go with the message.
+    /// File attachments.
     #[schema(value_type = Option<Vec<AttachmentRequest>>, max_items = 100)]
     #[serde(default)]
     pub(super) attachments: Field<List<AttachmentRequest>>,
@@ -77,21 +77,21 @@ pub(super) struct SendRequest {
     #[schema(schema_with = metadata, required = false)]
     #[serde(default)]
     pub(super) metadata: Field<Texts>,
-    /// Forces one kind of mailbox.
+    /// Restricts the mailbox to one kind of provider.
     #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
     pub(super) plugin: Field<String>,
-    /// When the message is to leave: RFC 3339 with an offset, later than now and up to 30 days ahead. The answer is
-    /// 202 `scheduled` then.
+    /// When to send the message: RFC 3339 with an offset, later than now and up to 30 days ahead. The response is then
+    /// 202 `scheduled`.
     #[schema(value_type = Option<String>, format = DateTime, max_length = 100, example = "2026-12-24T09:00:00+01:00")]
     #[serde(default)]
     pub(super) send_at: Field<String>,
 }
 
-/// A file that goes with a message.
+/// A file attachment.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct AttachmentRequest {
-    /// Its name, without a folder.
+    /// Its file name, without a folder.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^/\\\x00-\x1f\x7f-\x9f]*$", example = "invoice.pdf")]
     #[serde(default)]
     pub(super) filename: Field<String>,
@@ -99,11 +99,11 @@ pub(super) struct AttachmentRequest {
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[\x20-\x7e]*$", default = "application/octet-stream", example = "application/pdf")]
     #[serde(default)]
     pub(super) content_type: Field<String>,
-    /// Its bytes in base64: the standard alphabet with padding. Line ends are taken too.
+    /// Its bytes in base64: the standard alphabet with padding. Line breaks are allowed.
     #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9+/=\r\n]*$", content_encoding = "base64", example = "SGVsbG8=")]
     #[serde(default)]
     pub(super) content: Field<Base64Content>,
-    /// Makes it an inline part, which `html` refers to as `cid:` and this value. Without angle brackets; each may be
+    /// Makes it an inline part, which `html` references as `cid:` and this value. Without angle brackets; each may be
     /// used once.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[A-Za-z0-9.@!#$%&'*+/=?^_`{|}~-]*$", example = "logo")]
     #[serde(default)]
@@ -118,13 +118,13 @@ impl Kind for AttachmentRequest {
     }
 }
 
-/// A file's bytes, decoded while the body is read, so that its text isn't kept; `None` when the text is no
+/// A file's bytes, decoded while the body is parsed, so that the text isn't kept; `None` if it isn't
 /// base64.
 #[derive(Debug, Default)]
 pub(super) struct Base64Content(pub(super) Option<Vec<u8>>);
 
 impl Kind for Base64Content {
-    const WANTED: &'static str = "must be a string of base64";
+    const WANTED: &'static str = "must be a base64 string";
 
     fn from_text(text: &str) -> Option<Self> {
         Some(Self(decode(text)))
@@ -140,7 +140,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     decoder.read_to_end(&mut content).ok().map(|_| content)
 }
 
-/// Reads a text but for its line ends.
+/// Reads a string without its line breaks.
 struct WithoutLineEnds<'a>(&'a [u8]);
 
 impl Read for WithoutLineEnds<'_> {
@@ -158,13 +158,13 @@ impl Read for WithoutLineEnds<'_> {
 
 fn cc() -> Schema {
     addresses(
-        "Addresses that get a copy, without names. An address given more than once gets the message once; \
+        "Addresses in Cc, without names. An address given more than once gets the message once; \
          `to`, `cc` and `bcc` together may have 100 addresses, unless the operator has set another limit.",
     )
 }
 
 fn bcc() -> Schema {
-    addresses("Addresses that get a blind copy, which the others don't see, without names.")
+    addresses("Addresses in Bcc, which other recipients don't see, without names.")
 }
 
 fn addresses(description: &str) -> Schema {
@@ -221,8 +221,8 @@ fn metadata() -> Schema {
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
         .description(Some(
-            "Strings of your own, which the log and the message's events show again, and no recipient sees. Keys \
-             that differ only in upper and lower case are the same, and may not both be given.",
+            "Strings of your own, which the log and the message's events return, and no recipient sees. Keys \
+            that differ only in case are the same, and can't both be given.",
         ))
         .property_names(Some(Schema::from(name)))
         .additional_properties(Some(Schema::from(value)))

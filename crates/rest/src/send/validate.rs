@@ -1,4 +1,4 @@
-//! Holds the fields of `POST /send` against their rules, and tells all that is wrong at once.
+//! Validates the fields of `POST /send`, and reports all errors together.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ const SHOWN_NAME: usize = 76;
 /// The error for an invalid address.
 const ONE_ADDRESS: &str = "must be one email address, without a name";
 
-/// The request, once every field is known to be right.
+/// The request, once every field is valid.
 pub(super) struct ValidRequest {
     pub(super) fields: Fields,
     /// The address that the mailbox must have.
@@ -46,7 +46,7 @@ pub(super) struct ValidRequest {
 
 type Errors = Vec<FieldError>;
 
-/// The request names another app than its send key opens.
+/// The request names an app other than its send key's.
 pub(super) fn pk_mismatch() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
@@ -55,7 +55,7 @@ pub(super) fn pk_mismatch() -> Problem {
     )
 }
 
-/// `recipients` is how many a message may have.
+/// `recipients` is the maximum per message.
 pub(super) fn validate(
     request: SendRequest,
     app: &SendingApp,
@@ -70,7 +70,7 @@ pub(super) fn validate(
     let to = request.to.required("to", &mut errors);
     let to = to.and_then(|to| address("to".into(), &to, &mut errors));
     let subject = subject(request.subject, &mut errors);
-    // The one who is in `to` counts.
+    // The address in `to` counts.
     let cc = addresses("cc", request.cc, recipients - 1, &mut errors);
     let bcc = addresses("bcc", request.bcc, recipients - 1 - cc.len(), &mut errors);
     let reply_to = request.reply_to.optional("reply_to", &mut errors);
@@ -128,8 +128,7 @@ fn addresses(
 ) -> Vec<EmailAddress> {
     let list = given.optional(name, errors).unwrap_or_default();
     if list.length > most {
-        let detail =
-            "has too many addresses: to, cc and bcc together have more than the gateway takes";
+        let detail = "has too many addresses: to, cc and bcc together exceed the gateway's limit";
         errors.push(FieldError::new(name, detail));
         return Vec::new();
     }
@@ -156,9 +155,9 @@ fn from(given: Field<String>, errors: &mut Errors) -> Option<NamedAddress> {
 fn subject(given: Field<String>, errors: &mut Errors) -> Option<String> {
     let subject = given.required("subject", errors)?;
     let detail = if subject.contains(['\r', '\n', '\0']) {
-        "must not contain a line end or NUL"
+        "must not contain a line break or NUL"
     } else if subject.chars().count() > SUBJECT_LENGTH {
-        "may have 998 characters at most"
+        "must have at most 998 characters"
     } else {
         return Some(subject);
     };
@@ -166,7 +165,7 @@ fn subject(given: Field<String>, errors: &mut Errors) -> Option<String> {
     None
 }
 
-/// Text and HTML, one of which must be there.
+/// Text and HTML; at least one is required.
 fn bodies(
     text: Field<String>,
     html: Field<String>,
@@ -190,7 +189,7 @@ fn bodies(
 fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
     let texts = given.optional("headers", errors).unwrap_or_default();
     if texts.length > MOST_HEADERS {
-        errors.push(FieldError::new("headers", "may have 50 names at most"));
+        errors.push(FieldError::new("headers", "must have at most 50 names"));
         return Vec::new();
     }
     let mut headers: Vec<CustomHeader> = Vec::with_capacity(texts.length);
@@ -213,7 +212,7 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
     }
     let length: usize = headers.iter().map(CustomHeader::length).sum();
     if length > HEADERS_LENGTH {
-        let detail = format!("may have {HEADERS_LENGTH} characters in all");
+        let detail = format!("must have at most {HEADERS_LENGTH} characters in all");
         errors.push(FieldError::new("headers", detail));
     }
     headers
@@ -244,7 +243,7 @@ fn metadata(given: Field<Texts>, errors: &mut Errors) -> Metadata {
 fn attachments(given: Field<List<AttachmentRequest>>, errors: &mut Errors) -> Vec<Attachment> {
     let list = given.optional("attachments", errors).unwrap_or_default();
     if list.length > MOST_ATTACHMENTS {
-        let detail = "may have 100 elements at most";
+        let detail = "must have at most 100 elements";
         errors.push(FieldError::new("attachments", detail));
         return Vec::new();
     }
@@ -309,9 +308,9 @@ fn user_id(given: Field<String>, multiuser: bool, errors: &mut Errors) -> Option
     let detail = match &user_id {
         None if multiuser => "is required: the app is multiuser",
         Some(user_id) if user_id.contains('\0') || user_id.chars().count() > USER_ID_LENGTH => {
-            "may have 255 characters at most, and must not contain NUL"
+            "must have at most 255 characters and no NUL"
         }
-        // An app without multiuser has one user, whatever it calls it.
+        // An app without multiuser has one user, whatever name it uses.
         _ => return user_id.filter(|_| multiuser),
     };
     errors.push(FieldError::new("user_id", detail));

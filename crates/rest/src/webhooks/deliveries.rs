@@ -1,4 +1,4 @@
-//! What was delivered to a webhook configuration, or to the app's own `webhook_url`. Single deliveries are in
+//! The deliveries to a webhook configuration, or to the app's own `webhook_url`. Single deliveries are in
 //! `delivery`.
 
 use axum::Json;
@@ -22,13 +22,13 @@ use mailgate_types::ids::{AppId, WebhookConfigId};
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Page {
-    /// Deliveries at most.
+    /// Maximum number of deliveries.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 20)]
     limit: Option<String>,
-    /// Deliveries to skip.
+    /// Number of deliveries to skip.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
     offset: Option<String>,
-    /// Of this event only.
+    /// Only deliveries of this event.
     #[param(value_type = Option<EventName>, inline)]
     event: Option<String>,
     /// Only deliveries that succeeded (true), or only those that failed (false).
@@ -36,8 +36,8 @@ pub(crate) struct Page {
     success: Option<String>,
 }
 
-/// The delivery attempts to a configuration, newest first, including failed ones, with what was sent: up to 4 MiB of
-/// it in one response.
+/// Lists the delivery attempts to a configuration, newest first, including failed ones, with their payloads: up to
+/// 4 MiB of them in one response.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
@@ -64,8 +64,8 @@ pub(crate) async fn list(
     listed(&state, app.id, Some(path.id()?), page).await
 }
 
-/// The delivery attempts to the app's own `webhook_url`, newest first, including failed ones, with what was sent: up
-/// to 4 MiB of it in one response.
+/// Lists the delivery attempts to the app's own `webhook_url`, newest first, including failed ones, with their
+/// payloads: up to 4 MiB of them in one response.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/deliveries",
@@ -89,7 +89,7 @@ pub(crate) async fn list_of_app(
     listed(&state, app.id, None, page).await
 }
 
-/// Of a configuration, or of the app's own `webhook_url`.
+/// The deliveries to a configuration, or to the app's own `webhook_url`.
 async fn listed(
     state: &AppState,
     app: AppId,

@@ -1,4 +1,4 @@
-//! A single delivery: what was sent and answered, and delivering its event again.
+//! A single delivery: its payload and response, and redelivering its event.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -14,20 +14,20 @@ use crate::webhooks::no_such_webhook;
 use mailgate_domain::webhooks::RedeliverError;
 use mailgate_types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
 
-/// The path's own part.
+/// The operation's path parameters.
 #[derive(Deserialize)]
 pub(crate) struct OfDelivery {
     webhook_id: String,
     delivery_id: String,
 }
 
-/// The path's own part, where there is no configuration in it.
+/// The path parameters without a configuration.
 #[derive(Deserialize)]
 pub(crate) struct OfAppDelivery {
     delivery_id: String,
 }
 
-/// One delivery attempt to a configuration, with what was sent.
+/// Gets one delivery attempt to a configuration, with its payload.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}",
@@ -53,7 +53,7 @@ pub(crate) async fn show(
     shown(&state, app.id, Some(config), &path.delivery_id).await
 }
 
-/// One delivery attempt to the app's own `webhook_url`, with what was sent.
+/// Gets one delivery attempt to the app's own `webhook_url`, with its payload.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/deliveries/{delivery_id}",
@@ -98,8 +98,8 @@ async fn configuration(state: &AppState, app: AppId, id: &str) -> Result<Webhook
     config.map(|config| config.id).ok_or_else(no_such_webhook)
 }
 
-/// Delivers an event again immediately, as the next attempt: the same body with the same `webhook-id`. This also
-/// works for an event that was delivered successfully. An event that is waiting for its next attempt is sent now.
+/// Delivers an event again immediately, as the next attempt: the same body with the same `webhook-id`. This also works
+/// for an event that was delivered successfully. An event that is waiting for its next attempt is sent now.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
@@ -173,12 +173,12 @@ async fn retried(
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
-/// The same for one that isn't there and for another endpoint's.
+/// The same response for a missing delivery and for another endpoint's.
 fn no_such_delivery() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "delivery_not_found",
-        "The webhook has no delivery with this id.",
+        "The webhook has no delivery with this ID.",
     )
 }
 
@@ -189,7 +189,7 @@ fn not_redelivered(error: RedeliverError) -> Problem {
         RedeliverError::InFlight => Problem::new(
             StatusCode::CONFLICT,
             "delivery_in_flight",
-            "The event is being delivered at this moment; its outcome is listed soon.",
+            "The event is being delivered at this moment; its outcome will be listed soon.",
         ),
         RedeliverError::Replaying => replay_under_way(),
         RedeliverError::Gone => Problem::new(

@@ -1,4 +1,4 @@
-//! The fields of a webhook configuration as callers give them, and what is right of them.
+//! The fields of a webhook configuration in requests, and their validation.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use mailgate_types::event_name::EventName;
 use mailgate_types::signing_secret::SigningSecret;
 use mailgate_types::web_address::check_webhook_address;
 
-/// Entries of `events` that are looked at: the catalogue has nine.
+/// Maximum number of `events` entries that are checked: the catalogue has nine.
 const MOST_EVENTS: usize = 100;
 
 /// A new webhook configuration.
@@ -20,7 +20,7 @@ pub(crate) struct CreateWebhookRequest {
     #[schema(value_type = String, required, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
     #[serde(default)]
     url: Field<String>,
-    /// Names from the event catalogue; duplicates count once.
+    /// Event names from the catalogue; duplicates count once.
     #[schema(value_type = Vec<EventName>, required, min_items = 1, max_items = 100)]
     #[serde(default)]
     events: Field<List<String>>,
@@ -47,7 +47,7 @@ pub(crate) struct ChangeWebhookRequest {
     #[schema(value_type = Option<Vec<EventName>>, min_items = 1, max_items = 100)]
     #[serde(default)]
     events: Field<List<String>>,
-    /// Whether it gets what happens from now on.
+    /// Whether it receives new events.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     is_active: Field<bool>,
@@ -125,14 +125,14 @@ fn checked_url(text: String, allow_private: bool, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// The names that are given, each once, in their order.
+/// The given names, each once, in their order.
 fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Vec<EventName>> {
     if list.length == 0 {
         errors.push(FieldError::new("events", "must name at least one event"));
         return None;
     }
     if list.length > MOST_EVENTS {
-        let detail = format!("may have {MOST_EVENTS} entries at most");
+        let detail = format!("must have at most {MOST_EVENTS} entries");
         errors.push(FieldError::new("events", detail));
         return None;
     }

@@ -21,16 +21,16 @@ use mailgate_types::date::Date;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
 
-/// Which events to deliver again.
+/// The events to deliver again.
 #[derive(Deserialize, Default, ToSchema)]
 pub(crate) struct ReplayRequest {
-    /// Events from this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning of that
-    /// day (UTC).
+    /// Events from this moment on: ISO 8601, with an offset or else in UTC; a date alone means the start of that day
+    /// (UTC).
     #[schema(value_type = String, required, example = "2026-11-01T09:00:00Z", pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$")]
     #[serde(default)]
     since: Field<String>,
-    /// Up to this moment, itself included: ISO 8601, with an offset or else in UTC; without a time, to the end of that
-    /// day (UTC). Up to now if omitted.
+    /// Up to and including this moment: ISO 8601, with an offset or else in UTC; a date alone means the end of that day
+    /// (UTC). Up to now if omitted.
     #[schema(value_type = Option<String>, example = "2026-11-01T12:00:00Z", pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$")]
     #[serde(default)]
     until: Field<String>,
@@ -38,29 +38,29 @@ pub(crate) struct ReplayRequest {
     #[schema(value_type = Option<bool>, default = false)]
     #[serde(default)]
     success: Field<bool>,
-    /// Of this event only.
+    /// Only this event.
     #[schema(value_type = Option<EventName>)]
     #[serde(default)]
     event: Field<String>,
-    /// The `next_cursor` of an earlier response, to go on with the same fields.
+    /// The `next_cursor` of an earlier response, to continue with the same fields.
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,15}([.]wdel_[0-7][0-9a-hjkmnp-tv-z]{25})?$", example = "1793523600000.wdel_01h2xcejqtf2nbrexx3vqjhp41")]
     #[serde(default)]
     cursor: Field<String>,
 }
 
-/// What a replay has queued.
+/// The result of queuing a replay.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReplayResult {
     /// Events that were queued.
     #[schema(minimum = 0, maximum = 10_000)]
     queued: i64,
-    /// Events that wait for an attempt already, or are being delivered at this moment.
+    /// Events that were already queued, or are being delivered at this moment.
     #[schema(minimum = 0)]
     skipped: i64,
     /// Events whose body is no longer kept.
     #[schema(minimum = 0)]
     expired: i64,
-    /// What to give as `cursor` to go on, once there is room; null when that was all.
+    /// The `cursor` to continue with, once there is room; null if all events were queued.
     #[schema(required)]
     next_cursor: Option<String>,
 }
@@ -125,9 +125,9 @@ fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option
     }
 }
 
-/// Delivers events of the past to a configuration again, each under its `webhook-id` as its next attempt. New events
-/// for the configuration go first. At most 10,000 deliveries may wait for it: of more events as many are queued as
-/// there is room for, and `next_cursor` leads on.
+/// Delivers past events to a configuration again, each as its next attempt with the same `webhook-id`. New events for
+/// the configuration go first. At most 10,000 deliveries may wait for it: as many events are queued as there is room
+/// for, and `next_cursor` continues with the rest.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/replay",
@@ -142,7 +142,7 @@ fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option
     responses(
         (status = 202, body = ReplayResult),
         (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
-        (status = 409, description = "`webhook_inactive`: the configuration is inactive; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries wait for it"),
+        (status = 409, description = "`webhook_inactive`: the configuration is inactive; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries are waiting"),
     )
 )]
 pub(crate) async fn replay(
@@ -156,9 +156,9 @@ pub(crate) async fn replay(
     replayed(&state, app.id, Some(path.id()?), &replay, author).await
 }
 
-/// Delivers events of the past to the app's own `webhook_url` again, each under its `webhook-id` as its next attempt.
-/// New events go first. At most 10,000 deliveries may wait for it: of more events as many are queued as there is room
-/// for, and `next_cursor` leads on.
+/// Delivers past events to the app's own `webhook_url` again, each as its next attempt with the same `webhook-id`. New
+/// events go first. At most 10,000 deliveries may wait for it: as many events are queued as there is room for, and
+/// `next_cursor` continues with the rest.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/replay",
@@ -169,7 +169,7 @@ pub(crate) async fn replay(
     request_body = ReplayRequest,
     responses(
         (status = 202, body = ReplayResult),
-        (status = 409, description = "`webhook_inactive`: the app has no webhook_url; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries wait for it"),
+        (status = 409, description = "`webhook_inactive`: the app has no webhook_url; `replay_under_way`: another replay of the app, or of another of your apps, is being queued, or this process is already queuing as many as it can; `too_many_waiting`: 10,000 deliveries are waiting"),
     )
 )]
 pub(crate) async fn replay_of_app(
@@ -218,7 +218,7 @@ fn not_replayed(error: &ReplayError) -> Problem {
             StatusCode::CONFLICT,
             "too_many_waiting",
             format!(
-                "{MOST_WAITING} deliveries wait for the webhook; try again when some have been made."
+                "{MOST_WAITING} deliveries are waiting for the webhook; try again when some have been made."
             ),
         ),
         ReplayError::Database(error) => Problem::database(error),

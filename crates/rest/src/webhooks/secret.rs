@@ -1,5 +1,5 @@
-//! The secrets that webhooks are signed with: the one of an app's own `webhook_url` shown and renewed, that of a
-//! configuration replaced.
+//! The secrets that sign webhooks: shows and renews the secret of an app's own `webhook_url`, and replaces that of a
+//! configuration.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -21,9 +21,9 @@ use mailgate_types::signing_secret::SecretEncoding;
 /// An app's webhook secret.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WebhookSecretShown {
-    /// `whs_…`: signs what goes to `webhook_url`.
+    /// `whs_…`: signs deliveries to `webhook_url`.
     webhook_secret: String,
-    /// ISO 8601, UTC: until when the secret before it signs too; null if it doesn't.
+    /// Until when the previous secret also signs, ISO 8601, UTC; null if it doesn't.
     #[schema(required, format = DateTime)]
     previous_secret_expires_at: Option<String>,
 }
@@ -37,7 +37,7 @@ impl WebhookSecretShown {
     }
 }
 
-/// The app's webhook secret. The audit trail has each time that it was shown.
+/// Gets the app's webhook secret. The audit trail records each time that it was shown.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhook-secret",
@@ -61,9 +61,9 @@ pub(crate) async fn webhook_secret(
     Ok(Json(WebhookSecretShown::new(&secrets)))
 }
 
-/// Renews the webhook secret. Every delivery to `webhook_url` from now on is signed with the new one, also those
-/// that wait for their next attempt, and for 24 hours with the old one too. At most two secrets sign: one that was
-/// replaced less than 24 hours before ends immediately.
+/// Renews the webhook secret. From now on every delivery to `webhook_url` is signed with the new secret, including
+/// deliveries that are waiting for their next attempt, and for 24 hours with the old one too. At most two secrets
+/// sign: one that was replaced less than 24 hours ago ends immediately.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/reset-webhook-secret",
@@ -95,18 +95,18 @@ pub(crate) struct RotatedWebhookSecret {
     /// The new secret. Shown only in this response.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     secret: String,
-    /// How the key is read from the secret.
+    /// How the key is derived from the secret.
     #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
-    /// ISO 8601, UTC: until when the secret before it signs too; null if it doesn't.
+    /// Until when the previous secret also signs, ISO 8601, UTC; null if it doesn't.
     #[schema(required, format = DateTime)]
     previous_secret_expires_at: Option<String>,
 }
 
-/// Replaces the secret of a webhook configuration. The new one is shown only in this response. For 24 hours both sign,
-/// the new one first, so that the receiver has time to change over; that includes events that wait for their next
-/// attempt. At most two secrets sign: one that was replaced less than 24 hours before ends immediately. A `secret` that
-/// the configuration has already changes nothing.
+/// Replaces the secret of a webhook configuration. The new secret is shown only in this response. For 24 hours both
+/// sign, the new one first, so that the receiver has time to change over; that includes events that are waiting for
+/// their next attempt. At most two secrets sign: one that was replaced less than 24 hours ago ends immediately. If
+/// `secret` is the current one, nothing changes.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/rotate-secret",

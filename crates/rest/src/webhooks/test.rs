@@ -43,7 +43,7 @@ pub(crate) async fn test(
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
     let author = caller.author;
-    // The receiver takes its time, and the database isn't asked meanwhile.
+    // Frees the caller's slot: the receiver takes its time, and no query runs meanwhile.
     drop(caller);
     let tested = state.webhooks.test(&config, author).await;
     let (event, attempt) = tested.map_err(|error| match error {

@@ -1,10 +1,10 @@
-//! Webhook configurations and deliveries as the interface shows them.
+//! Webhook configurations and deliveries in responses.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{DeliveredEvent, written_out};
+use crate::openapi::enums::{DeliveredEvent, inlined};
 use mailgate_domain::webhooks::{Configuration, DeliveryPage, ShownDelivery, WebhookConfig};
 use mailgate_types::event::TestEvent;
 use mailgate_types::event_name::EventName;
@@ -15,7 +15,7 @@ use mailgate_types::signing_secret::{SecretEncoding, SigningSecret};
 /// An app's webhook configurations.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WebhookList {
-    /// The oldest first.
+    /// Oldest first.
     pub(crate) webhooks: Vec<WebhookItem>,
 }
 
@@ -30,24 +30,24 @@ pub(crate) struct WebhookItem {
     app_id: String,
     /// Where events go.
     url: String,
-    /// Which ones.
+    /// The subscribed events.
     #[schema(value_type = Vec<EventName>)]
     events: Vec<&'static str>,
-    /// Whether it gets any.
+    /// Whether it receives new events.
     is_active: bool,
-    /// Enough of it to tell it from others.
+    /// The truncated secret, enough to recognize it.
     #[schema(example = "whsec_MfKQ…LaSw")]
     secret: String,
-    /// How the key is read from the secret.
+    /// How the key is derived from the secret.
     #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
-    /// ISO 8601, UTC: until when the secret before it signs too; null if it doesn't.
+    /// Until when the previous secret also signs, ISO 8601, UTC; null if it doesn't.
     #[schema(required, format = DateTime)]
     previous_secret_expires_at: Option<String>,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// ISO 8601, UTC: when the last delivery attempt began; null if none is on record.
+    /// When the last delivery attempt began, ISO 8601, UTC; null if there is none.
     #[schema(required, format = DateTime)]
     last_triggered_at: Option<String>,
     /// The share of delivery attempts for the last 7 days' events that succeeded, from 0 to 1; 1 if there are
@@ -67,15 +67,15 @@ pub(crate) struct CreatedWebhook {
     app_id: String,
     /// Where events go.
     url: String,
-    /// Which ones.
+    /// The subscribed events.
     #[schema(value_type = Vec<EventName>)]
     events: Vec<&'static str>,
-    /// Whether it gets any.
+    /// Whether it receives new events.
     is_active: bool,
-    /// The secret that signs them. Shown only in this response.
+    /// The signing secret. Shown only in this response.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     secret: String,
-    /// How the key is read from the secret.
+    /// How the key is derived from the secret.
     #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
     /// ISO 8601, UTC.
@@ -91,10 +91,10 @@ pub(crate) struct ChangedWebhook {
     id: String,
     /// Where events go.
     url: String,
-    /// Which ones.
+    /// The subscribed events.
     #[schema(value_type = Vec<EventName>)]
     events: Vec<&'static str>,
-    /// Whether it gets any.
+    /// Whether it receives new events.
     is_active: bool,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -104,14 +104,14 @@ pub(crate) struct ChangedWebhook {
 /// The result of a test delivery.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WebhookTestResult {
-    /// Whether the receiver answered 2xx.
+    /// Whether the receiver responded with 2xx.
     pub(crate) success: bool,
-    /// What it answered; null when no answer came.
+    /// The receiver's status code; null if there was no response.
     #[schema(required, minimum = 100, maximum = 999)]
     pub(crate) http_status: Option<i32>,
-    /// What stood in the answer, 16 KiB at most; empty when none came.
+    /// The response body, up to 16 KiB; empty if there was no response.
     pub(crate) response_body: String,
-    /// How long it took.
+    /// Duration.
     #[schema(minimum = 0)]
     pub(crate) duration_ms: i64,
     /// Why it failed; null when it didn't.
@@ -137,19 +137,19 @@ pub(crate) struct TestPayload {
     data: TestData,
 }
 
-/// What a test delivery tells.
+/// The data of a test event.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TestData {
-    /// A text for people.
+    /// A message for people.
     message: &'static str,
 }
 
-/// An endpoint's attempts to deliver.
+/// The delivery attempts to an endpoint.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeliveryList {
-    /// The newest first.
+    /// Newest first.
     pub(crate) deliveries: Vec<DeliveryItem>,
-    /// Attempts that the filters match.
+    /// Number of attempts that match the filters.
     #[schema(minimum = 0)]
     pub(crate) total: i64,
     /// How many of them succeeded.
@@ -160,7 +160,7 @@ pub(crate) struct DeliveryList {
     pub(crate) failure_count: i64,
 }
 
-/// An attempt to deliver.
+/// A delivery attempt.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeliveryItem {
     /// `wdel_…`
@@ -169,54 +169,54 @@ pub(crate) struct DeliveryItem {
     /// `wconf_…`; null for the app's own `webhook_url`.
     #[schema(required)]
     webhook_config_id: Option<String>,
-    /// `msg_…`: the header `webhook-id`, the same over all attempts.
+    /// `msg_…`: the `webhook-id` header, the same for all attempts.
     #[schema(example = "msg_01h2xcejqtf2nbrexx3vqjhp41")]
     message_id: String,
     /// The event's name; `test` for a test delivery.
-    #[schema(schema_with = written_out::<DeliveredEvent>)]
+    #[schema(schema_with = inlined::<DeliveredEvent>)]
     event: String,
     /// Whether it was a test delivery. The bodies of tests aren't kept, so they can't be delivered again.
     test: bool,
-    /// From 1 on.
+    /// Counted from 1.
     #[schema(minimum = 1)]
     attempt_number: i32,
-    /// What the receiver answered; null when no answer came.
+    /// The receiver's status code; null if there was no response.
     #[schema(required, minimum = 100, maximum = 999)]
     http_status: Option<i32>,
-    /// What stood in the answer, 16 KiB at most; empty when none came.
+    /// The response body, up to 16 KiB; empty if there was no response.
     response_body: String,
-    /// ISO 8601 with milliseconds, UTC: when the attempt began.
+    /// When the attempt began, ISO 8601 with milliseconds, UTC.
     #[schema(format = DateTime)]
     delivered_at: String,
-    /// How long it took.
+    /// Duration.
     #[schema(minimum = 0)]
     duration_ms: i64,
-    /// Whether the receiver answered 2xx.
+    /// Whether the receiver responded with 2xx.
     success: bool,
     /// Why it failed; null when it didn't.
     #[schema(required)]
     error_message: Option<String>,
-    /// The body that was sent. Null for a test, when it's no longer kept, and in lists beyond 4 MiB in all: ask for
-    /// the delivery alone then.
+    /// The body that was sent. Null for a test, when it is no longer kept, and beyond 4 MiB in lists: get the single
+    /// delivery then.
     #[schema(required, value_type = Option<Object>)]
     payload: Option<Box<RawValue>>,
 }
 
-/// The attempt that a retry makes.
+/// The attempt that a retry queues.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RetriedDelivery {
-    /// `msg_…`: the header `webhook-id`, the same as before.
+    /// `msg_…`: the `webhook-id` header, the same as before.
     #[schema(example = "msg_01h2xcejqtf2nbrexx3vqjhp41")]
     pub(crate) message_id: String,
     /// `wconf_…`; null for the app's own `webhook_url`.
     #[schema(required)]
     pub(crate) webhook_config_id: Option<String>,
-    /// The number that the attempt will have.
+    /// The attempt's number.
     #[schema(minimum = 2)]
     pub(crate) attempt_number: i32,
 }
 
-/// Names as JSON has them.
+/// Names as in JSON.
 fn names(events: &[EventName]) -> Vec<&'static str> {
     events.iter().map(|event| event.as_str()).collect()
 }
@@ -308,7 +308,7 @@ impl DeliveryItem {
             duration_ms: delivery.duration_ms,
             success: delivery.success,
             error_message: delivery.error_message,
-            // It is as the gateway wrote it.
+            // The bytes that the gateway serialized.
             payload: (shown.payload).and_then(|body| RawValue::from_string(body).ok()),
         }
     }

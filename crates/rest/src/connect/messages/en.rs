@@ -11,7 +11,7 @@ pub(super) static MESSAGES: Messages = Messages {
         asks: Phrase("{app} would like to send email from your mailbox."),
         can: Phrase("What {app} will be able to do"),
         sends: "Send email from your address.",
-        sees_replies: "See when somebody replies to that email. To do this, the gateway checks new messages in your mailbox.",
+        sees_replies: "See when someone replies to that email. To do this, the gateway checks new messages in your mailbox.",
         cannot: Phrase("What {app} won't be able to do"),
         reads_nothing: "Read the text of your messages.",
         changes_nothing: "Change or delete anything in your mailbox.",
@@ -47,13 +47,13 @@ pub(super) static MESSAGES: Messages = Messages {
     },
     failures: FailureMessages {
         access_denied: Phrase(
-            "Access was denied at {label}, so {app} can't send from your mailbox. If that was a mistake, try again; if your organisation has to agree first, ask its administrator.",
+            "Access was denied at {label}, so {app} can't send from your mailbox. If that was a mistake, try again; if your organisation must approve it first, ask its administrator.",
         ),
         not_completed: Phrase(
             "{label} didn't complete the sign-in. Try again; if it persists, contact {app}.",
         ),
         insufficient_scope: Phrase(
-            "{app} didn't get every permission that it needs. Try again, and leave every permission that {label} lists turned on.",
+            "{app} didn't get all the permissions that it needs. Try again, and leave every permission that {label} lists turned on.",
         ),
         no_refresh_token: Phrase(
             "{label} granted access only for a short time. Remove the access in the security settings of your account at {label}, and try again.",
@@ -64,9 +64,7 @@ pub(super) static MESSAGES: Messages = Messages {
         unverified_address: Phrase(
             "{label} hasn't verified the address of this account yet. Verify it there, and try again.",
         ),
-        sign_in_required: Phrase(
-            "{label} needs you to sign in or give your consent again. Try again.",
-        ),
+        sign_in_required: Phrase("{label} requires you to sign in or consent again. Try again."),
         invalid_grant: Phrase(
             "{label} no longer accepts this sign-in; it may have taken too long. Try again.",
         ),
@@ -77,7 +75,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "{label} answered with an error. Try again in a few minutes; if it persists, contact the operator of this email gateway.",
         ),
         plugin_off: Phrase(
-            "Mailboxes at {label} can't be connected here any more. Ask {app} for another link.",
+            "Mailboxes at {label} can no longer be connected here. Ask {app} for another link.",
         ),
         user_id_missing: Phrase(
             "The link is incomplete: it doesn't say whose mailbox it is for. Ask {app} for another link.",
@@ -86,10 +84,10 @@ pub(super) static MESSAGES: Messages = Messages {
             "This link is for {email}, and you signed in with another account. Try again, and choose {email} at {label}.",
         ),
         already_connected: Phrase(
-            "Another mailbox of yours is connected here, or was before. This link can't put a different one in its place, because anybody could have made the link. Ask {app} for a personal link.",
+            "Another mailbox of yours is or was connected here. This link can't replace it, because anyone could have created the link. Ask {app} for a personal link.",
         ),
         too_many_mailboxes: Phrase(
-            "You already have as many connected mailboxes as a link like this allows. Disconnect one in {app} first, or ask {app} for a personal link.",
+            "You have already connected the maximum number of mailboxes for a link like this. Disconnect one in {app} first, or ask {app} for a personal link.",
         ),
         too_many_for_app: Phrase(
             "{app} can't connect any more mailboxes at the moment. Please tell {app}: it isn't your fault.",
@@ -132,8 +130,8 @@ pub(super) static MESSAGES: Messages = Messages {
             text: "It has expired, was replaced, or was cut off. Ask the app that sent you here for a new link.",
         },
         session_used: Notice {
-            title: "This link was used",
-            text: "It has already connected a mailbox, and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
+            title: "This link has already been used",
+            text: "It has already connected a mailbox and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
         },
         session_required: Notice {
             title: "This link can't be used",
@@ -145,10 +143,10 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         plugin_off: Notice {
             title: "This provider is not available",
-            text: "The link asks for a mail provider that can't be used here. Ask the app that sent you here for another link.",
+            text: "The link names a mail provider that isn't available here. Ask the app that sent you here for another link.",
         },
         wrong_link: Notice {
-            title: "This link has a mistake in it",
+            title: "This link is invalid",
             text: "It is incomplete, or was changed on its way to you. Ask the app that sent you here for another link.",
         },
         not_set_up: Notice {
@@ -186,8 +184,8 @@ pub(super) static MESSAGES: Messages = Messages {
             text: "It may have been cut off on its way to you.",
         },
         for_users: "Did an app send you here to connect your mailbox? Go back to the app and open its link again.",
-        for_developers: "Do you build an app?",
-        documentation: "Read how to send with it.",
+        for_developers: "Are you building an app?",
+        documentation: "Read how to send email through it.",
     },
     or: " or ",
     the_provider: "the provider",

@@ -1,5 +1,5 @@
-//! Texts with names in them, which somebody else has chosen: they come out in pieces, so that a page can keep a name
-//! from turning the text around it.
+//! Texts that contain names chosen by others: they are split into pieces, so that a page can keep a name
+//! from changing the direction of the text around it.
 
 use std::borrow::Cow;
 
@@ -7,29 +7,29 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phrase(pub(super) &'static str);
 
-/// What stands for the names of a [`Phrase`].
+/// The values for a [`Phrase`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Names<'a> {
-    /// The app's, as its subscriber calls it.
+    /// The app's name, as its subscriber sets it.
     pub(crate) app: &'a str,
-    /// The provider's, as the operator calls it.
+    /// The provider's name, as the operator sets it.
     pub(crate) label: &'a str,
     /// An address: the connected mailbox's, or the one that was expected.
     pub(crate) email: &'a str,
     /// A host: the gateway's, or the app's.
     pub(crate) host: &'a str,
-    /// Whoever runs the gateway.
+    /// The gateway's operator.
     pub(crate) operator: &'a str,
-    /// What a provider says.
+    /// The provider's explanation.
     pub(crate) said: &'a str,
 }
 
 impl<'a> Names<'a> {
-    /// What they are called in a [`Phrase`].
+    /// Their placeholders in a [`Phrase`].
     #[cfg(test)]
     pub(super) const ALL: [&'static str; 6] = ["app", "label", "email", "host", "operator", "said"];
 
-    /// The app's alone.
+    /// Only the app's.
     pub(crate) fn app(app: &'a str) -> Self {
         Self {
             app,
@@ -37,7 +37,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A name, and whether somebody else than the operator has chosen it.
+    /// A value, and whether someone other than the operator has chosen it.
     fn get(&self, name: &str) -> Option<(&'a str, bool)> {
         match name {
             "app" => Some((self.app, true)),
@@ -55,12 +55,12 @@ impl<'a> Names<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Whether it is somebody's name or words, to be kept apart.
+    /// Whether it was chosen by others, to be isolated.
     pub(crate) is_foreign: bool,
 }
 
 impl<'a> Piece<'a> {
-    /// A text of the gateway's own.
+    /// The gateway's own text.
     pub(crate) fn ours(text: &'a str) -> Self {
         let text = Cow::Borrowed(text);
         let is_foreign = false;
@@ -69,7 +69,7 @@ impl<'a> Piece<'a> {
 }
 
 impl Phrase {
-    /// Its parts, with these names.
+    /// Its parts, with these names filled in.
     pub(crate) fn of<'a>(self, names: &Names<'a>) -> Vec<Piece<'a>> {
         let mut pieces = Vec::new();
         let mut add = |text: &'a str, is_foreign| {
@@ -93,7 +93,7 @@ impl Phrase {
         pieces
     }
 
-    /// With these names, where no markup can stand.
+    /// As plain text, where no markup is possible.
     pub(crate) fn plain(self, names: &Names<'_>) -> String {
         self.of(names).into_iter().map(|piece| piece.text).collect()
     }
