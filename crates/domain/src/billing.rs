@@ -76,7 +76,7 @@ pub enum BillingError {
     #[error(transparent)]
     Provider(#[from] PayprovError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
     #[error("the call was cut off")]

@@ -32,7 +32,7 @@ pub enum ApiSecretError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -17,7 +17,7 @@ pub enum ChangeError {
     #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
     WouldOrphan(&'static str),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -20,7 +20,7 @@ pub enum AuthenticateError {
     #[error("the key opens nothing")]
     Wrong,
     /// The database query failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

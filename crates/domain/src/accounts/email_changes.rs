@@ -49,7 +49,7 @@ pub enum EmailChangeError {
         wait: TimeDelta,
     },
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -44,7 +44,7 @@ pub enum MintError {
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

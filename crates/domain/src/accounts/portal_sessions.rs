@@ -48,7 +48,7 @@ pub enum SignInError {
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -52,7 +52,7 @@ pub enum RenewError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
     #[error("the renewal was cut off")]

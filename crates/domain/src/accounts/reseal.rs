@@ -21,7 +21,7 @@ const ROUNDS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum ResealError {
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// Nothing can be sealed.
     #[error(transparent)]

@@ -47,7 +47,7 @@ pub enum SendKeyError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

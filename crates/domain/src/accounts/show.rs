@@ -23,7 +23,7 @@ pub enum ShowError {
     #[error("a stored key has not the form of one")]
     Form,
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -38,7 +38,7 @@ pub enum ReceiveError {
     #[error("the body is no event: it needs an id, a type and a data.object")]
     NotAnEvent,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -43,7 +43,7 @@ const RELEASED: Duration = Duration::from_secs(30);
 enum OrderError {
     #[error(transparent)]
     Acme(#[from] AcmeError),
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     #[error(transparent)]
     Pair(#[from] PairError),

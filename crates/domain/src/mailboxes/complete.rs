@@ -64,7 +64,7 @@ pub enum CompleteError {
     #[error("the way began in another browser")]
     AnotherBrowser,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
     #[error("the connection was cut off")]

@@ -92,7 +92,7 @@ pub enum CreateSessionError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -106,7 +106,7 @@ pub enum SessionError {
     #[error("the connect session was used")]
     Used,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -84,7 +84,7 @@ enum NextLook<'a> {
 enum LookError {
     #[error(transparent)]
     Ask(#[from] MailboxReadError),
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     #[error("it took longer than {} s", LONGEST.as_secs())]
     TimedOut,

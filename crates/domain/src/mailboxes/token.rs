@@ -58,7 +58,7 @@ pub enum TokenError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The refreshing task ended early.
     #[error("the refresh was cut off")]

@@ -134,7 +134,7 @@ impl Exported {
 #[derive(Debug, thiserror::Error)]
 pub enum CutOff {
     /// The database failed.
-    #[error("the database can't be asked")]
+    #[error("database query failed")]
     Database,
     /// The process ends.
     #[error("the process ends")]

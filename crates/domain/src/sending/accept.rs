@@ -80,7 +80,7 @@ pub enum Refusal {
     #[error(transparent)]
     Unpreparable(#[from] PrepareError),
     /// The database query failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// Sending failed.
     #[error(transparent)]

@@ -93,7 +93,7 @@ pub enum QueueError {
     #[error(transparent)]
     Blocked(#[from] Blocked),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

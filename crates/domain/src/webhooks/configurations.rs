@@ -42,7 +42,7 @@ pub enum ConfigurationError {
     #[error("a stored webhook secret can't be opened: {0}")]
     Unseal(#[from] UnsealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -89,7 +89,7 @@ impl PortalProblem {
             "Please try again shortly",
             "The gateway can't reach its database at the moment. Nothing is lost: wait a minute, and load this page again.",
         )
-        .because(format!("the database can't be asked: {error}"))
+        .because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.

@@ -148,7 +148,7 @@ impl PageProblem {
         let problem = PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", |notices| {
             &notices.unavailable
         });
-        problem.because(format!("the database can't be asked: {error}"))
+        problem.because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.

@@ -139,7 +139,7 @@ impl Problem {
                 "The API secret was renewed, deleted or has expired in the meantime. Nothing was changed.",
             );
         }
-        Self::unavailable().because(format!("the database can't be asked: {error}"))
+        Self::unavailable().because(format!("database query failed: {error}"))
     }
 
     /// 500; the cause goes to the log.
