@@ -129,7 +129,7 @@ impl Sending {
                     recipients: &recipients,
                     message: &message,
                     message_id: message_id.as_deref(),
-                    leave: &self.lease,
+                    permit: &self.lease,
                 };
                 self.try_first(first, submission).await
             }

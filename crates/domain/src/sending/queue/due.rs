@@ -11,7 +11,7 @@ use crate::sending::outcome::after_attempt::AfterAttempt;
 use crate::sending::outcome::facts::{Facts, report};
 use crate::sending::outcome::verify::LOOK_AGAIN;
 use crate::sending::submit::attempt::{Attempted, Outgoing};
-use crate::sending::submit::permit::StoredLeaves;
+use crate::sending::submit::permit::StoredPermit;
 use mailgate_providers::mail::transport::{NOT_CONFIRMED, Recipients};
 use mailgate_providers::mail::verdict::Verdict;
 use mailgate_storage::database::outage::trouble;
@@ -147,7 +147,7 @@ impl Sending {
             addresses: claimed.recipients.clone(),
             smtputf8: claimed.smtputf8,
         };
-        let leave = StoredLeaves {
+        let permit = StoredPermit {
             pool: self.pool.clone(),
             lease: self.lease.clone(),
             clock: self.clock.clone(),
@@ -162,7 +162,7 @@ impl Sending {
                 recipients: &recipients,
                 message: &ready.message,
                 message_id: claimed.message_id.as_deref(),
-                leave: &leave,
+                permit: &permit,
             })
             .await;
         if let Attempted::Known(Verdict::Sent { .. }) = attempted {
@@ -174,7 +174,7 @@ impl Sending {
             );
         }
         if let (Attempted::Known(Verdict::Temporary { .. }), true) =
-            (&attempted, leave.was_withheld())
+            (&attempted, permit.was_withheld())
         {
             return Ok(Tried::Withheld);
         }

@@ -155,7 +155,7 @@ impl Sending {
                 Err(NotWritten::Ended) if ending.closing.status != LogStatus::Sent => {
                     return Ok(Closed::Ended);
                 }
-                Err(NotWritten::Ended) => match self.stand_by(ending).await {
+                Err(NotWritten::Ended) => match self.record_sent_anyway(ending).await {
                     Ok(()) => return Ok(Closed::Here),
                     Err(error) => {
                         trouble!(error, error, log_id = %ending.closing.id, "a sent message can't be recorded as sent yet");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::mailboxes::{Mailbox, TokenError};
 use crate::sending::Sending;
 use crate::sending::outcome::verify::Presence;
-use mailgate_providers::mail::transport::{Leave, Recipients};
+use mailgate_providers::mail::transport::{Recipients, SendPermit};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
 use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::LogId;
@@ -30,7 +30,7 @@ pub(in crate::sending) struct Outgoing<'a> {
     /// Its Message-ID header, with the angle brackets.
     pub(in crate::sending) message_id: Option<&'a str>,
     /// Asked for permission before the last of the message is transmitted.
-    pub(in crate::sending) leave: &'a dyn Leave,
+    pub(in crate::sending) permit: &'a dyn SendPermit,
 }
 
 /// The outcome of an attempt.
@@ -93,7 +93,7 @@ impl Sending {
             mailbox,
             recipients,
             message,
-            leave,
+            permit,
             ..
         } = submission;
         let Some(provider) = self.providers.get(mailbox.plugin) else {
@@ -108,7 +108,7 @@ impl Sending {
             let started = Instant::now();
             let verdict = provider
                 .transport
-                .submit(&account, recipients, message, leave)
+                .submit(&account, recipients, message, permit)
                 .await;
             metrics::histogram!("mailgate_provider_seconds", "plugin" => mailbox.plugin.as_str())
                 .record(started.elapsed());
