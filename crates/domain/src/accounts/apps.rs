@@ -10,8 +10,8 @@ use mailgate_types::ids::{AppId, SubscriberId};
 /// Why an app was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The app is gone.
-    #[error("the app is gone")]
+    /// The app was deleted.
+    #[error("the app was deleted")]
     Gone,
     /// Mailboxes would be left without an end user.
     #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
