@@ -26,7 +26,7 @@ pub struct ApiSecretRow {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// The scopes that this release knows; others give nothing.
+/// The scopes that this release knows; others grant nothing.
 fn scopes(names: &[String]) -> Vec<Scope> {
     names.iter().filter_map(|name| name.parse().ok()).collect()
 }
@@ -35,7 +35,7 @@ fn names(scopes: &[Scope]) -> Vec<&'static str> {
     scopes.iter().map(|scope| scope.as_str()).collect()
 }
 
-/// How many a subscriber has.
+/// The number of a subscriber's additional secrets.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -125,12 +125,12 @@ pub async fn delete_all_of(
     Ok(())
 }
 
-/// What a presented API secret opens.
+/// The subscriber that a presented API secret authenticates.
 #[derive(Debug)]
 pub struct Opened {
-    /// Whose it is.
+    /// Its subscriber.
     pub subscriber: Subscriber,
-    /// Which one it is; `None` for the main one.
+    /// The additional secret; `None` for the main one.
     pub secret: Option<Limited>,
 }
 
@@ -145,7 +145,7 @@ pub struct Limited {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What the secret with one of these digests opens, expired or not; nothing of a deleted subscriber.
+/// The subscriber that the secret with one of these digests authenticates, expired or not; no deleted one.
 pub async fn find(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
