@@ -111,7 +111,7 @@ impl Mailboxes {
         }
     }
 
-    /// What the process refreshes that holds this lease is refreshed again once the lease has ended.
+    /// The lease of the refreshing process: once it has ended, its refreshes are repeated.
     #[must_use]
     pub fn of_gateway(self, lease: &Lease) -> Self {
         Self {

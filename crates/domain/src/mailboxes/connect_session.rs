@@ -57,7 +57,7 @@ pub struct ConnectSession {
     pub expected_email: Option<String>,
     /// Where the user is redirected afterwards; `None` for the app's own callback URL.
     pub callback_url: Option<String>,
-    /// When it was created; the release before doesn't say.
+    /// When it was created; the previous release doesn't record it.
     #[serde(default)]
     created_at: Option<DateTime<Utc>>,
     /// When it expires.

@@ -77,7 +77,7 @@ impl Sending {
         } else if email_logs::correct(&mut transaction, &closing).await? {
             let emissions = [ending.emission.clone()];
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
-            tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had said so");
+            tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had accepted it");
         } else {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Sending {
     }
 
     /// Returns a message that was never sent to the queue, overriding its earlier record. Database errors are retried;
-    /// a retry also finds out whether a commit whose answer was lost has succeeded.
+    /// a retry also finds out whether a commit whose response was lost has succeeded.
     pub(in crate::sending) async fn hand_over(
         &self,
         left: &LeftOver<'_>,
@@ -107,7 +107,7 @@ impl Sending {
                     error
                 }
                 Err(HandOverError::Store(StoreError::Database(error))) => error,
-                // This was found out after the commit with the lost answer, which therefore can't have succeeded.
+                // This was found after the commit with the lost response, which therefore can't have succeeded.
                 Err(error) => return Err(error),
             };
             if attempt >= WRITE_ATTEMPTS {
@@ -152,7 +152,7 @@ impl Sending {
         }
         // After the statements above, so that a process that ends the message meanwhile has already freed its key.
         if let Some(key) = &left.key {
-            // The key is free again where the process that took the message over found that it was not sent.
+            // The key is free again if the process that took the message over found that it was not sent.
             idempotency_keys::claim(&mut transaction, &[key], kept_from(&self.clock)).await?;
             let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
             if known.is_none_or(|known| known.log != key.log) {
@@ -164,7 +164,7 @@ impl Sending {
             .await?;
         gateways::remove(&mut transaction, gateway).await?;
         transaction.commit().await.map_err(HandOverError::Unknown)?;
-        tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not left was handed over");
+        tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not been sent was handed over");
         Ok(())
     }
 }

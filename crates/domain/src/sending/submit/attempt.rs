@@ -1,4 +1,4 @@
-//! One attempt: token → submit → verdict. Where the verdict is unknown, the Sent folder is searched.
+//! One attempt: token → submit → verdict. If the verdict is unknown, the Sent folder is searched.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 
 /// Delays before the checks of the Sent folder for a message whose outcome is unknown: providers have been seen to
-/// answer 504 and deliver a little later all the same.
+/// answer 504 and still deliver a little later.
 const LOOKS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_secs(1),
@@ -29,7 +29,7 @@ pub(in crate::sending) struct Outgoing<'a> {
     pub(in crate::sending) message: &'a Message,
     /// Its Message-ID header, with the angle brackets.
     pub(in crate::sending) message_id: Option<&'a str>,
-    /// Asked for permission before the last of the message is transmitted.
+    /// Checked before the last part of the message is transmitted.
     pub(in crate::sending) permit: &'a dyn SendPermit,
 }
 

@@ -41,7 +41,7 @@ impl StoredPermit {
         match marked.await {
             Ok(true) => SendPermit::check(&self.lease).await,
             Ok(false) => {
-                tracing::warn!(log_id = %self.id, "a stored message was taken over before it left");
+                tracing::warn!(log_id = %self.id, "a stored message was taken over before it was sent");
                 Err(NOT_CONFIRMED.to_owned())
             }
             Err(error) => {
