@@ -1,5 +1,5 @@
 //! Floor 2: billing. A subscriber is billed for its active mailboxes by the payment provider, which is authoritative on
-//! subscriptions: what is stored here is the state that was last fetched from it.
+//! subscriptions: the stored state is the one last fetched from it.
 
 mod apply;
 mod backoff;
@@ -167,8 +167,8 @@ impl Billing {
         begun.rollback().await
     }
 
-    /// Records what the provider has just done for a subscriber. That can't be undone, so call this before anything
-    /// else that may fail.
+    /// Records a change that the provider has just made for a subscriber. It can't be undone, so call this before
+    /// anything else that may fail.
     async fn record(
         &self,
         subscriber: SubscriberId,

@@ -111,7 +111,7 @@ impl Mailboxes {
         }
     }
 
-    /// The lease of the refreshing process: once it has ended, its refreshes are repeated.
+    /// Refreshes tokens under this process's lease: once the lease has ended, unfinished refreshes are repeated.
     #[must_use]
     pub fn of_gateway(self, lease: &Lease) -> Self {
         Self {

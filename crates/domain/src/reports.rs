@@ -1,5 +1,5 @@
-//! Floor 2: what subscribers can read about their messages: the log, and statistics. Independent of `sending` and of
-//! the mailboxes.
+//! Floor 2: reports to subscribers about their messages: the log, and statistics. Independent of `sending` and of the
+//! mailboxes.
 //!
 //! A report is read in one snapshot of the database, so its parts agree to the message. It adds up counters of
 //! months, days and hours, and reads the log only for the hours that a filter cuts through and for the rows that it

@@ -173,7 +173,7 @@ pub async fn imap(
         if greeting.starts_with(b"* OK") || greeting.starts_with(b"* PREAUTH") {
             Ok(())
         } else {
-            Err(Unreached("what answers there is no IMAP server".to_owned()))
+            Err(Unreached("the server is not an IMAP server".to_owned()))
         }
     };
     timeout(limit, greeting)

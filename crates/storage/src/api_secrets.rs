@@ -16,7 +16,7 @@ pub struct ApiSecretRow {
     pub id: ApiSecretId,
     /// The name that the subscriber gave it.
     pub name: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
@@ -139,7 +139,7 @@ pub struct Opened {
 pub struct Limited {
     /// The secret.
     pub id: ApiSecretId,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,

@@ -4,7 +4,7 @@
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// An index of the log: its name, the part of its partitions' index names, and its columns.
+/// An index of the log: its name, the suffix of its partitions' index names, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LogIndex {
     name: &'static str,

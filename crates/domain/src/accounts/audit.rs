@@ -34,8 +34,7 @@ struct Line {
 /// headers. From here on it can't end until the transaction does.
 ///
 /// # Errors
-///
-/// The database's error, or one of which [`credentials::has_ended`] is true.
+/// The database's error, or one for which [`credentials::has_ended`] is true.
 pub async fn begin(
     pool: &PgPool,
     author: Author,

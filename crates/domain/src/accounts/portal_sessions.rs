@@ -35,13 +35,13 @@ const MOST: i64 = 50;
 /// Sessions that are listed.
 const LISTED: i64 = 100;
 
-/// Why nobody was signed in.
+/// Why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
     /// The link was used, has expired, or never existed.
     #[error("the link is no longer valid")]
     Spent,
-    /// The API secret wasn't renewed, and so nobody signed in.
+    /// The API secret wasn't renewed, so the sign-in failed.
     #[error(transparent)]
     Renew(#[from] RenewError),
     /// No token could be generated.

@@ -131,7 +131,7 @@ const MOST_TOLD: i64 = 10;
 const COUNTED: TimeDelta = TimeDelta::hours(24);
 
 impl Accounts {
-    /// Renews the API secret; returns what was created with it and former ones. Other sessions of the portal end, and
+    /// Renews the API secret; returns everything created with it and former ones. Other sessions of the portal end, and
     /// the account's address is notified by mail. Requests in progress that the old one authenticated can change
     /// nothing any more. A renewal that revokes runs to completion even if the caller is cancelled.
     pub async fn renew_api_secret(

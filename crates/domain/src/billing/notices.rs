@@ -251,7 +251,7 @@ fn mail(
     pages: &MailedPages,
     at: DateTime<Utc>,
 ) -> Result<Composed, String> {
-    let notice = due.notice.as_ref().ok_or("what it tells can't be read")?;
+    let notice = due.notice.as_ref().ok_or("its content can't be read")?;
     let to = EmailAddress::parse(&due.email)
         .map_err(|error| format!("the address is not valid: {error}"))?;
     let page = pages.of(notice)?;

@@ -45,8 +45,7 @@ impl Billing {
     /// Reactivates a subscription; one call at a time. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
-    ///
-    /// [`BillingError`]; what has been paid by then stays paid.
+    /// [`BillingError`]; payments made by then are kept.
     pub async fn reactivate(
         &self,
         subscriber: SubscriberId,

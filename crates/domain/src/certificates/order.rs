@@ -51,9 +51,9 @@ enum OrderError {
     Seal(#[from] SealError),
     #[error("the account's key can't be opened: {0}")]
     Unseal(#[from] UnsealError),
-    #[error("what the server has issued can't be used: {0}")]
+    #[error("the issued certificate can't be used: {0}")]
     Unusable(#[from] UnusablePair),
-    #[error("what the server has issued can't be used: {0}")]
+    #[error("the issued certificate can't be used: {0}")]
     Wrong(&'static str),
     #[error("the order was not complete within {} seconds", ORDER.as_secs())]
     TimedOut,

@@ -73,7 +73,7 @@ pub(super) struct Claimer {
     arrivals: Arrivals,
     /// When due deliveries were last made ready, all of them.
     made_ready: Option<Instant>,
-    /// From where on they are looked for.
+    /// Where the search for them begins.
     due: Option<From>,
 }
 

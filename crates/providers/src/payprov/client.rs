@@ -257,7 +257,7 @@ impl PayprovClient {
             if answer.body.is_null() {
                 // The response was cut off: a retry with the same key returns it again.
                 return Err(PayprovError::Unavailable {
-                    reason: "the answer broke off, or is no JSON".to_owned(),
+                    reason: "the response was cut off, or isn't valid JSON".to_owned(),
                     retry_after: None,
                 });
             }

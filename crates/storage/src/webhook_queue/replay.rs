@@ -40,8 +40,8 @@ pub struct Batch {
     pub expired: i64,
 }
 
-/// Begins a replay of an endpoint within the caller's transaction, until whose end no one else can requeue its
-/// messages; `false` if another replay of it is in progress.
+/// Begins a replay of an endpoint within the caller's transaction, which blocks other requeues of its messages until it
+/// ends; `false` if another replay of it is in progress.
 pub async fn begin(
     connection: &mut PgConnection,
     endpoint: EndpointId,

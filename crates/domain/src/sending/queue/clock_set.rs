@@ -61,7 +61,7 @@ impl ClockSet {
         if let Self::Back(by) = self {
             tracing::warn!(
                 seconds = by.num_seconds(),
-                "the database's clock was ahead, and was set back: what waits for its time was brought forward by as much, scheduled messages never to before theirs"
+                "the database's clock was ahead, and was set back: waiting messages were brought forward by as much, but no scheduled one to before its time"
             );
         }
         Ok(true)

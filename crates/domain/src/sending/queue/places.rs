@@ -17,7 +17,7 @@ const PLACES: usize = 32;
 /// Of these, the maximum of one mailbox.
 const PER_MAILBOX: u32 = 8;
 
-/// The number of places of each holder that has any.
+/// The number of places in use, by mailbox and by subscriber.
 #[derive(Debug, Default)]
 struct Taken {
     by_mailbox: HashMap<CredentialId, u32>,

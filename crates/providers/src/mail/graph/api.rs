@@ -208,7 +208,7 @@ impl Api {
         finish(request, patience).await
     }
 
-    /// The beginning of what is at a URL, `limit` bytes at most: a message in MIME.
+    /// The beginning of the content at a URL, `limit` bytes at most: a message in MIME.
     pub(super) async fn beginning(
         &self,
         account: &MailboxAccess,

@@ -73,7 +73,7 @@ pub(super) async fn read_new(
                 break;
             }
             Err(error) if progress.reached.is_none() => return Err(error.into()),
-            // What was read is kept: a slow server is read in several checks.
+            // The messages read so far are kept: a slow server is read in several checks.
             Err(error) => {
                 tracing::debug!(%error, "a folder was read only partly");
                 (more, is_broken) = (true, true);

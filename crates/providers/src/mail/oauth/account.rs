@@ -282,8 +282,9 @@ fn read_claims(
     if !status.is_success() {
         return Err(refusal(status, body));
     }
-    let fields =
-        fields(body).ok_or(OAuthError::Nonsense("the account's data is no JSON object"))?;
+    let fields = fields(body).ok_or(OAuthError::Nonsense(
+        "the account's data isn't a JSON object",
+    ))?;
     match NamedError::of(&fields) {
         Some(error) => Err(error.meaning(status, false)),
         None => Ok(Claims::of(&fields, field)),
@@ -403,12 +404,12 @@ mod tests {
             (
                 &yandex,
                 "",
-                Err("email; there are: default_email, emails, id, login"),
+                Err("email; its fields: default_email, emails, id, login"),
             ),
             (
                 &yandex,
                 "emails.2",
-                Err("emails.2; there are: default_email, emails, id, login"),
+                Err("emails.2; its fields: default_email, emails, id, login"),
             ),
             (&nested, "data.user.mail", Ok("ada@x.example")),
             (&nested, "data.emails.0.value", Ok("ada@y.example")),
