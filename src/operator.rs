@@ -44,7 +44,7 @@ pub enum OperatorError {
     #[error("the secret can't be renewed: {0}")]
     Renew(#[from] RenewError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// Secrets could not be resealed.
     #[error(transparent)]

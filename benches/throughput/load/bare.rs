@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mailgate_providers::mail::MailProviders;
-use mailgate_providers::mail::transport::{MailTransport, MailboxAccess, Recipients, Unasked};
+use mailgate_providers::mail::transport::{
+    AlwaysPermitted, MailTransport, MailboxAccess, Recipients,
+};
 use mailgate_providers::mail::verdict::Verdict;
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::CredentialId;
@@ -30,7 +32,12 @@ impl Client for BareClient {
         let ready = &self.0;
         let verdict = ready
             .transport
-            .submit(&ready.account, &ready.recipients, &ready.message, &Unasked)
+            .submit(
+                &ready.account,
+                &ready.recipients,
+                &ready.message,
+                &AlwaysPermitted,
+            )
             .await;
         match verdict {
             Verdict::Sent { .. } => Ok(()),

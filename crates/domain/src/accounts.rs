@@ -98,7 +98,7 @@ pub struct Accounts {
     /// Apps that a subscriber may have without a limit of its own.
     most_apps: i64,
     request_places: RequestPlaces,
-    /// Renewals under way that go on without their clients, by subscriber.
+    /// Renewals in progress that continue without their clients, by subscriber.
     renewing: SharedPlaces<SubscriberId>,
     key_uses: Arc<KeyUses>,
     sessions: Arc<Sessions>,
@@ -111,7 +111,7 @@ pub struct Accounts {
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     status: Option<SubscriptionStatus>,
-    /// Whether the payment provider has to be informed.
+    /// Whether the payment provider must be notified.
     is_billed: bool,
 }
 
@@ -131,15 +131,15 @@ impl Beginning {
 }
 
 impl Accounts {
-    /// Says what mail of its own the gateway sends; none, if this isn't called.
+    /// Sets which mail of its own the gateway sends; none, if this isn't called.
     #[must_use]
     pub fn sending(self, own_mail: OwnMail) -> Self {
         Self { own_mail, ..self }
     }
 
-    /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
-    /// address may fail to authenticate; with `payprov`, subscribers are billed. What mustn't be left undone when the
-    /// caller is cancelled runs on `tracker`.
+    /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an address
+    /// may fail to authenticate; with `payprov`, subscribers are billed. Work that must complete even if the caller is
+    /// cancelled runs on `tracker`.
     #[must_use]
     pub fn new(
         pool: PgPool,

@@ -1,5 +1,5 @@
 //! Floor 2: billing. A subscriber is billed for its active mailboxes by the payment provider, which is authoritative on
-//! subscriptions: what is stored here is the state that was last fetched from it.
+//! subscriptions: the stored state is the one last fetched from it.
 
 mod apply;
 mod backoff;
@@ -51,8 +51,8 @@ pub enum BillingError {
     /// No payment provider is configured.
     #[error("nothing is billed: payprov.secret_key is empty")]
     NotConfigured,
-    /// The subscriber is gone.
-    #[error("the subscriber is gone")]
+    /// The subscriber was deleted.
+    #[error("the subscriber was deleted")]
     Gone,
     /// The subscriber has no customer at the provider yet, or no subscription.
     #[error("there is no subscription yet")]
@@ -76,10 +76,10 @@ pub enum BillingError {
     #[error(transparent)]
     Provider(#[from] PayprovError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
-    #[error("the call was cut off")]
+    #[error("the call was interrupted")]
     CutOff,
 }
 
@@ -160,15 +160,15 @@ impl Billing {
         self.payprov.as_deref().ok_or(BillingError::NotConfigured)
     }
 
-    /// Checks that what let a subscriber in still does, directly before the provider does something for it: asking how
-    /// the subscription is takes as long as the provider takes to answer.
+    /// Checks that a subscriber's credential is still valid, directly before a call that changes something at the
+    /// provider: fetching the subscription takes as long as the provider's response.
     async fn permit(&self, author: Author) -> Result<(), sqlx::Error> {
         let begun = audit::begin(&self.pool, author, self.clock.now()).await?;
         begun.rollback().await
     }
 
-    /// Records what the provider has just done for a subscriber. That can't be undone, so call this before anything
-    /// else that may fail.
+    /// Records a change that the provider has just made for a subscriber. It can't be undone, so call this before
+    /// anything else that may fail.
     async fn record(
         &self,
         subscriber: SubscriberId,

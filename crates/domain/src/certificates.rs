@@ -1,5 +1,5 @@
 //! Floor 2: certificates that the gateway orders by itself from an ACME server. They are in the database, sealed with
-//! their keys, and all gateways show them; one gateway at a time orders, and any of them answers the server's
+//! their keys, and all gateways serve them; one gateway at a time orders, and any of them answers the server's
 //! challenges.
 
 mod challenges;
@@ -27,18 +27,18 @@ use mailgate_types::ids::CertificateId;
 use mailgate_types::past::Past;
 use mailgate_types::seal::SealKeys;
 
-/// Why certificates can't be kept.
+/// Why certificates can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
     /// The client of the ACME server.
     #[error(transparent)]
     Client(#[from] AcmeSetupError),
-    /// What is shown until the first one is there.
-    #[error("no certificate can be made to begin with: {0}")]
+    /// The self-signed certificate served until the first one is issued.
+    #[error("no self-signed certificate can be created: {0}")]
     Pair(#[from] PairError),
 }
 
-/// How long certificates are kept that nobody orders or uses.
+/// How long unused certificates are kept.
 const UNUSED: TimeDelta = TimeDelta::days(30);
 
 /// The certificates of one gateway.
@@ -53,7 +53,7 @@ struct Inner {
     acme: Acme,
     settings: AcmeSettings,
     names: Vec<String>,
-    /// What the SMTP listeners show, and what HTTP's does: the same where there is but one name.
+    /// The certificates of the SMTP listeners and of the HTTPS listener: the same if there is only one name.
     smtp: ServedName,
     http: ServedName,
     /// Both, each once.
@@ -62,7 +62,7 @@ struct Inner {
 }
 
 impl Certificates {
-    /// Shows self-signed certificates until [`Self::refresh`] has found others.
+    /// Serves self-signed certificates until [`Self::refresh`] has found others.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Certificates {
         })))
     }
 
-    /// Makes the rows of the names, so that they are ordered, and shows what is there already.
+    /// Creates the rows of the names, so that certificates are ordered, and serves those already stored.
     pub async fn prepare(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.0.pool.acquire().await?;
         for name in &self.0.names {
@@ -112,7 +112,7 @@ impl Certificates {
         self.refresh().await
     }
 
-    /// Removes what nobody has used for a month.
+    /// Removes certificates that have been unused for a month.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.0.pool.acquire().await?;
         let directory_url = &self.0.settings.directory_url;
@@ -120,25 +120,25 @@ impl Certificates {
         certificates::forget(&mut connection, &self.0.names, directory_url, past).await
     }
 
-    /// All names with what is shown for them.
+    /// All names with their certificates.
     #[must_use]
     pub fn served(&self) -> &[ServedName] {
         &self.0.served
     }
 
-    /// What the SMTP listeners show.
+    /// The certificate of the SMTP listeners.
     #[must_use]
     pub fn of_smtp(&self) -> Arc<IssuedCertificate> {
         self.0.smtp.certificate()
     }
 
-    /// What HTTP's TLS listener shows.
+    /// The certificate of the HTTPS listener.
     #[must_use]
     pub fn of_http(&self) -> Arc<IssuedCertificate> {
         self.0.http.certificate()
     }
 
-    /// What ACME servers may ask for.
+    /// The answers to ACME servers' challenges.
     #[must_use]
     pub fn challenges(&self) -> &Challenges {
         &self.0.challenges

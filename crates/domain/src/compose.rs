@@ -114,7 +114,7 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str)
     let cc: Vec<EmailAddress> = fields.cc.into_iter().filter(&mut new).collect();
     let bcc: Vec<EmailAddress> = fields.bcc.into_iter().filter(&mut new).collect();
 
-    // What is written is ASCII wherever it can be: whether the provider has SMTPUTF8 isn't known yet.
+    // Written in ASCII wherever possible: whether the provider has SMTPUTF8 isn't known yet.
     let from = from.to_ascii();
     let reply_to = ascii(fields.reply_to.as_slice());
     let to = fields.to.to_ascii();

@@ -1,6 +1,6 @@
-//! What a gateway does, in the order in which its rooms know each other:
-//! `sending` → `mailboxes` → `billing` → `webhooks` → `accounts`, with `reports` and `certificates` beside `sending`,
-//! and `compose` below all of them. All transactions begin here.
+//! The gateway's functions. Modules depend on each other in this order: `sending` → `mailboxes` → `billing` →
+//! `webhooks` → `accounts`, with `reports` and `certificates` beside `sending`, and `compose` below all of them. All
+//! transactions begin here.
 
 pub mod accounts;
 pub mod billing;

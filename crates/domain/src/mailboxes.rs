@@ -111,7 +111,7 @@ impl Mailboxes {
         }
     }
 
-    /// What the process refreshes that holds this lease is refreshed again once the lease has ended.
+    /// Refreshes tokens under this process's lease: once the lease has ended, unfinished refreshes are repeated.
     #[must_use]
     pub fn of_gateway(self, lease: &Lease) -> Self {
         Self {

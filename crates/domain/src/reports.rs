@@ -1,5 +1,5 @@
-//! Floor 2: what subscribers can read about their messages: the log, and statistics. Independent of `sending` and of
-//! the mailboxes.
+//! Floor 2: reports to subscribers about their messages: the log, and statistics. Independent of `sending` and of the
+//! mailboxes.
 //!
 //! A report is read in one snapshot of the database, so its parts agree to the message. It adds up counters of
 //! months, days and hours, and reads the log only for the hours that a filter cuts through and for the rows that it
@@ -70,7 +70,7 @@ pub struct Reports {
     /// Turns at long searches, and at exports.
     searches: Turns,
     exports: Turns,
-    /// Limits the exports that read from the database. One whose client is slow holds its turn alone.
+    /// Limits the exports that read from the database. One with a slow client holds only its turn.
     exports_reading: Arc<Semaphore>,
 }
 
@@ -129,7 +129,7 @@ impl Scope {
         }
     }
 
-    /// The rows before an id, back to a moment.
+    /// The rows before an id, back to a time.
     fn behind(&self, id: Uuid, from: DateTime<Utc>) -> Window<'_> {
         Window {
             older_than: Some(LogId(id)),

@@ -95,7 +95,7 @@ pub struct Sending {
     budget: Budget,
     /// How much each app may have waiting.
     quota: Quota,
-    /// No name of a request is one that the release before has stored.
+    /// No idempotency key stored by the previous release is left.
     only_own_names: Arc<AtomicBool>,
     /// The process is shutting down.
     stop: CancellationToken,
@@ -103,7 +103,7 @@ pub struct Sending {
 
 impl Sending {
     /// Creates a sender over the database, accounts, mailboxes and providers. Messages are sent on the task tracker
-    /// of `shutdown`, so that a caller who disconnects leaves nothing half done.
+    /// of `shutdown`, so that a disconnecting caller leaves nothing half done.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the gateway")]
     #[must_use]
     pub fn new(

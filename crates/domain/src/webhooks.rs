@@ -69,7 +69,7 @@ pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
     }
 }
 
-/// Whose request it is.
+/// The requester.
 fn subscriber(author: Author) -> Option<SubscriberId> {
     author.shown.map(|shown| shown.subscriber)
 }

@@ -1,5 +1,5 @@
-//! An ACME server (RFC 8555): an account, and orders of one name each. What the server says is not trusted: answers
-//! are bounded, every wait has an end, and its texts are made safe for a log line and a database.
+//! An ACME server (RFC 8555): an account, and orders of one name each. The server is not trusted: responses and waits
+//! are bounded, and its texts are made safe for a log line and a database.
 
 mod http;
 
@@ -18,7 +18,7 @@ use super::tls::{self, ClientTlsError};
 use mailgate_settings::{AcmeChallenge, AcmeSettings, ExternalAccount};
 use mailgate_types::clock::SharedClock;
 
-/// How the server is asked whether it has decided: first after, and for how long.
+/// Polling for the server's decision: the first pause, and the longest total wait.
 const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
@@ -37,7 +37,7 @@ pub enum AcmeError {
         kind: String,
         /// The server's words.
         detail: String,
-        /// How long it wants to be left alone.
+        /// The delay that its Retry-After requests.
         retry_after: Option<Duration>,
     },
     /// No answer, or none that can be used.
@@ -59,7 +59,7 @@ impl AcmeError {
         }
     }
 
-    /// Whether the server refuses because too much was asked of it.
+    /// Whether the server refuses because of a rate limit.
     #[must_use]
     pub fn is_rate_limited(&self) -> bool {
         matches!(self, Self::Refused { kind, .. } if kind == "rateLimited")
@@ -79,7 +79,7 @@ pub enum AcmeSetupError {
     #[error("acme.ca_file: {0}")]
     Tls(#[from] ClientTlsError),
     /// The client itself.
-    #[error("the client for acme.directory_url can't be made: {0}")]
+    #[error("the client for acme.directory_url can't be created: {0}")]
     Client(#[from] reqwest::Error),
 }
 
@@ -153,7 +153,7 @@ pub struct AcmeAccount {
     pause: Arc<Pause>,
 }
 
-/// What the server is going to ask for.
+/// The challenge that the server will request.
 #[derive(Debug)]
 pub struct ChallengeToAnswer {
     /// Its name: letters, digits, `-` and `_`.
@@ -190,7 +190,7 @@ impl AcmeAccount {
 }
 
 impl NameOrder {
-    /// What has to be answered before [`Self::begin`]; `None` if the name is proven already.
+    /// The challenge to answer before [`Self::begin`]; `None` if the name is already validated.
     pub async fn challenge(&mut self) -> Result<Option<ChallengeToAnswer>, AcmeError> {
         let mut authorizations = self.order.authorizations();
         let Some(authorization) = authorizations.next().await else {
@@ -217,7 +217,7 @@ impl NameOrder {
         }))
     }
 
-    /// Asks the server to look.
+    /// Asks the server to validate the challenge.
     pub async fn begin(&mut self) -> Result<(), AcmeError> {
         let mut authorizations = self.order.authorizations();
         if let Some(authorization) = authorizations.next().await {
@@ -244,7 +244,7 @@ impl NameOrder {
         chain.map_err(|error| failure(error, &self.pause))
     }
 
-    /// Why the order is no longer valid: what the server found when it looked.
+    /// Why the order is no longer valid: the server's validation error.
     async fn refusal(&mut self) -> AcmeError {
         let mut authorizations = self.order.authorizations();
         if let Some(Ok(mut authorization)) = authorizations.next().await {

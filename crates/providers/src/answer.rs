@@ -94,7 +94,7 @@ pub(crate) fn no_answer(error: reqwest::Error) -> String {
 
 /// An error with all its causes.
 pub(super) fn causes(error: reqwest::Error) -> String {
-    // The URL may carry parameters; what went wrong is in the sources.
+    // The URL may carry parameters; the cause is in the sources.
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

@@ -1,7 +1,7 @@
-//! The guarded HTTP client for customers' URLs. A URL must not give its author access to what only this machine can
-//! reach: the parsed URL is checked, and so is each address that its host resolves to, on every connection. Redirects
-//! are not followed, proxies from the environment not used, and one timeout and one size limit bound the whole
-//! exchange.
+//! The guarded HTTP client for customers' URLs. A URL must not give its author access to hosts that only this machine
+//! can reach: the parsed URL is checked, and so is each address that its host resolves to, on every connection.
+//! Redirects are not followed, proxies from the environment not used, and one timeout and one size limit bound the
+//! whole exchange.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -28,7 +28,7 @@ pub const ANSWER_BYTES: usize = 16 * 1_024;
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Why an address is not called. A retry won't change this.
+/// Why a URL is rejected. A retry won't change this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Not a URL with a host.
@@ -85,7 +85,7 @@ pub enum EgressSetupError {
     #[error(transparent)]
     Tls(#[from] ClientTlsError),
     /// The client itself.
-    #[error("the client for webhooks can't be made: {0}")]
+    #[error("the client for webhooks can't be created: {0}")]
     Client(#[from] reqwest::Error),
 }
 
@@ -144,7 +144,7 @@ impl Egress {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| answer::retry_after(value, Some(now)));
         let mut content = Vec::new();
-        // What arrived in time is kept; the status is what matters.
+        // The part that arrived in time is kept; only the status matters.
         let _ = tokio::time::timeout_at(deadline, read(response, &mut content)).await;
         Ok(EgressAnswer {
             status,
@@ -192,7 +192,7 @@ fn as_text(content: &[u8]) -> String {
     text
 }
 
-/// What went wrong, without revealing the addresses that the receiver's name resolves to.
+/// The cause, without the addresses that the receiver's name resolves to.
 fn failure(error: reqwest::Error) -> EgressError {
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

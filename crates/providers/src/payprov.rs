@@ -1,4 +1,4 @@
-//! The payment provider: Stripe's API and event format, at whatever address the settings name.
+//! The payment provider: Stripe's API and event format, at the configured address.
 
 pub mod client;
 pub mod objects;

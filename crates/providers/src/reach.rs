@@ -1,4 +1,4 @@
-//! Whether the servers of the settings can be reached, without signing in anywhere: for `mailgate check`.
+//! Checks that the configured servers can be reached, without signing in: for `mailgate check`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use mailgate_settings::{Endpoint, SubmissionTls};
 /// Longest greeting that is read, in bytes.
 const GREETING: usize = 1_024;
 
-/// About as much is read of an answer, in bytes.
+/// The approximate size of a response that is read, in bytes.
 const TEXT: usize = 64 * 1_024;
 
 /// Why a server can't be reached, in a sentence.
@@ -54,7 +54,7 @@ pub struct Answered {
     pub date: Option<DateTime<Utc>>,
 }
 
-/// Asks an HTTP server for this URL without any credential. Any status will do.
+/// Requests this URL without credentials. Any status counts as reachable.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ async fn get(
         .build()
         .map_err(|error| Unreached::by(&error))?;
     let asked = client.get(url).headers(fields).send().await;
-    // The address may hold what an operator keeps to themselves.
+    // The URL may contain an operator's secrets.
     asked.map_err(|error| Unreached::by(&error.without_url()))
 }
 
@@ -173,7 +173,7 @@ pub async fn imap(
         if greeting.starts_with(b"* OK") || greeting.starts_with(b"* PREAUTH") {
             Ok(())
         } else {
-            Err(Unreached("what answers there is no IMAP server".to_owned()))
+            Err(Unreached("the server is not an IMAP server".to_owned()))
         }
     };
     timeout(limit, greeting)

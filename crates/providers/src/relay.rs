@@ -1,8 +1,7 @@
-//! The gateway's own mail, through the submission server of the settings. One connection a message: there is
-//! little of it.
+//! The gateway's own mail, through the submission server of the settings. One connection per message: there are few.
 //!
-//! A submission has two halves, so that its caller can note between them that the message may be out: up to
-//! the server's 354 nothing was sent, and behind it only the server knows.
+//! A submission has two halves, so that its caller can note between them that the message may be out: up to the
+//! server's 354 nothing was sent; after it, only the server knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +14,14 @@ use crate::mail::smtp::connection::{
     Connection, Content, Credential, Endpoint, Envelope, StageError,
 };
 use crate::mail::smtp::reply::Reply;
-use crate::mail::transport::Unasked;
+use crate::mail::transport::AlwaysPermitted;
 use crate::mail::verdict::Failure;
 use crate::tls::{self, ClientTlsError};
 use mailgate_settings::RelaySettings;
 use mailgate_types::message::Message;
 use mailgate_types::named_address::NamedAddress;
 
-/// Replies that are waited for before the message: EHLO and its like, AUTH in three steps, the envelope.
+/// Replies before the message: EHLO, STARTTLS and the like, AUTH in three steps, the envelope.
 const COMMANDS: u32 = 8;
 
 /// The relay can't be set up.
@@ -30,10 +29,10 @@ const COMMANDS: u32 = 8;
 #[error("relay.ca_file: {0}")]
 pub struct RelayError(#[from] ClientTlsError);
 
-/// Why the relay has not got a message.
+/// Why the relay doesn't have a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// It may take it later.
+    /// It may accept it later.
     #[error("{0}")]
     Temporary(Failure),
     /// It never will.
@@ -46,9 +45,9 @@ pub enum NotSent {
 pub enum Relayed {
     /// The relay has it.
     Sent,
-    /// It has not.
+    /// The relay doesn't have it.
     NotSent(NotSent),
-    /// It may have it: the connection broke before it said so.
+    /// The relay may have it: the connection broke before its reply.
     Unknown(Failure),
 }
 
@@ -80,7 +79,7 @@ impl std::fmt::Debug for Submission {
 }
 
 impl Relay {
-    /// `hello` is the name that the connection gives.
+    /// `hello` is the name given in EHLO.
     ///
     /// # Errors
     ///
@@ -102,13 +101,13 @@ impl Relay {
         })
     }
 
-    /// Who its mail is from.
+    /// The sender of its mail.
     #[must_use]
     pub fn from(&self) -> &NamedAddress {
         &self.settings.from
     }
 
-    /// The longest that both halves of a submission take together.
+    /// The longest duration of both halves of a submission together.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.preparation() + self.settings.data + self.settings.command
@@ -118,7 +117,7 @@ impl Relay {
         self.settings.connect * 2 + self.settings.command * COMMANDS
     }
 
-    /// Connects, and gives the envelope.
+    /// Connects and sends the envelope.
     pub async fn begin(
         &self,
         recipients: &[String],
@@ -140,7 +139,7 @@ impl Relay {
         smtputf8: bool,
         message: &Message,
     ) -> Result<Submission, NotSent> {
-        // What is said before MAIL is said to the connection: its cause can be fixed while the mail waits.
+        // A refusal before MAIL concerns the connection: its cause can be fixed while the mail waits.
         let passing = |error: StageError| NotSent::Temporary(Failure::own(error.to_string()));
         let mut connection = Connection::open(&self.endpoint, &self.connector)
             .await
@@ -166,7 +165,7 @@ impl Relay {
 impl Submission {
     /// Sends the message.
     pub async fn finish(mut self, message: &Message) -> Relayed {
-        match self.connection.content(message, &Unasked).await {
+        match self.connection.content(message, &AlwaysPermitted).await {
             Content::Replied(reply) | Content::RefusedEarly(reply) => match reply.code {
                 250 => Relayed::Sent,
                 400.. => Relayed::NotSent(refused(&reply)),
@@ -181,7 +180,7 @@ impl Submission {
 }
 
 fn refused(reply: &Reply) -> NotSent {
-    // 530 speaks of the log-in, not of the message (RFC 4954 §6).
+    // 530 concerns the login, not the message (RFC 4954 §6).
     if reply.is_permanent() && reply.code != 530 {
         NotSent::Permanent(reply.failure())
     } else {

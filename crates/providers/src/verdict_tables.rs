@@ -19,7 +19,7 @@ const TABLES: [(&str, &str); 3] = [
     ("stripe", include_str!("../../../tests/verdicts/stripe.md")),
 ];
 
-/// One row: the response to which request, and the expected verdict.
+/// One row: the request, its response, and the expected verdict.
 struct Row<'a> {
     by: &'a str,
     status: u16,

@@ -13,7 +13,7 @@ pub struct StoredAccount {
     pub credentials_sealed: Vec<u8>,
 }
 
-/// What an account's credentials are sealed for.
+/// The context that an account's credentials are sealed for.
 #[must_use]
 pub fn context(id: AcmeAccountId) -> String {
     format!("acme_accounts.credentials {}", id.0)

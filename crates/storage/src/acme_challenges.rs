@@ -1,4 +1,4 @@
-//! The table `acme_challenges`: what ACME servers may ask for at the moment.
+//! The table `acme_challenges`: the current challenges of ACME servers.
 
 use sqlx::PgConnection;
 
@@ -7,15 +7,15 @@ use super::certificates::Claim;
 /// A challenge that is being answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveChallenge {
-    /// The name that is to be proven.
+    /// The name to be validated.
     pub name: String,
-    /// Part of the path that is asked for (RFC 8555 §8.3).
+    /// Part of the requested path (RFC 8555 §8.3).
     pub token: String,
     /// The answer.
     pub key_authorization: String,
 }
 
-/// Publishes a certificate's challenge for `seconds`, in the place of an earlier one; `false` if the claim is over.
+/// Publishes a certificate's challenge for `seconds`, replacing an earlier one; `false` if the claim is over.
 pub async fn publish(
     connection: &mut PgConnection,
     claim: &Claim,
@@ -41,7 +41,7 @@ pub async fn publish(
     Ok(published.rows_affected() > 0)
 }
 
-/// All that may be asked for: one for each certificate at most.
+/// All current challenges: one for each certificate at most.
 pub async fn live(connection: &mut PgConnection) -> Result<Vec<LiveChallenge>, sqlx::Error> {
     sqlx::query_as!(
         LiveChallenge,
@@ -52,8 +52,8 @@ pub async fn live(connection: &mut PgConnection) -> Result<Vec<LiveChallenge>, s
     .await
 }
 
-/// Withdraws a challenge that is answered, unless it has been replaced, or another attempt answers it: a server may
-/// give that one the same token.
+/// Withdraws a completed challenge, unless it has been replaced, or belongs to another attempt: a server may issue the
+/// same token for that one.
 pub async fn withdraw(
     connection: &mut PgConnection,
     claim: &Claim,

@@ -16,7 +16,7 @@ pub struct ApiSecretRow {
     pub id: ApiSecretId,
     /// The name that the subscriber gave it.
     pub name: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
@@ -26,7 +26,7 @@ pub struct ApiSecretRow {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// The scopes that this release knows; others give nothing.
+/// The scopes that this release knows; others grant nothing.
 fn scopes(names: &[String]) -> Vec<Scope> {
     names.iter().filter_map(|name| name.parse().ok()).collect()
 }
@@ -35,7 +35,7 @@ fn names(scopes: &[Scope]) -> Vec<&'static str> {
     scopes.iter().map(|scope| scope.as_str()).collect()
 }
 
-/// How many a subscriber has.
+/// The number of a subscriber's additional secrets.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -125,12 +125,12 @@ pub async fn delete_all_of(
     Ok(())
 }
 
-/// What a presented API secret opens.
+/// The subscriber that a presented API secret authenticates.
 #[derive(Debug)]
 pub struct Opened {
-    /// Whose it is.
+    /// Its subscriber.
     pub subscriber: Subscriber,
-    /// Which one it is; `None` for the main one.
+    /// The additional secret; `None` for the main one.
     pub secret: Option<Limited>,
 }
 
@@ -139,13 +139,13 @@ pub struct Opened {
 pub struct Limited {
     /// The secret.
     pub id: ApiSecretId,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What the secret with one of these digests opens, expired or not; nothing of a deleted subscriber.
+/// The subscriber that the secret with one of these digests authenticates, expired or not; no deleted one.
 pub async fn find(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],

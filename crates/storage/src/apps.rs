@@ -1,7 +1,7 @@
 //! The table `apps`. Its queries for connecting mailboxes are in [`connecting`].
 //!
 //! Triggers: `apps_begin` gives a new app its row of `app_versions`; `apps_change` and `apps_suppression_change`,
-//! deferred to the commit, raise the version when what gateways remember of it changes. When an app is deleted,
+//! deferred to the commit, raise the version when data that gateways cache changes. When an app is deleted,
 //! `apps_withdraw_bounced` takes its bounces off its subscriber's counters, and `app_webhooks_go` keeps the secret of
 //! its endpoint for the last deliveries (`webhook_endpoints`).
 
@@ -200,7 +200,7 @@ pub struct NamedApp {
     pub pushable_key: String,
 }
 
-/// A subscriber's apps, the oldest first, `limit` at most, and the one with this slug or pushable key beside them.
+/// A subscriber's apps, the oldest first, `limit` at most, plus the one with this slug or pushable key.
 pub async fn named(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -316,7 +316,7 @@ pub struct Change {
 }
 
 /// Locks an app's row until the transaction ends, so that no mailbox is connected meanwhile, and returns its name;
-/// `None` if the app is gone.
+/// `None` if the app was deleted.
 pub async fn lock(
     connection: &mut PgConnection,
     app: AppId,
@@ -355,7 +355,7 @@ pub async fn keep_of(
     Ok(kept.is_some())
 }
 
-/// Keeps an app from being deleted until the caller's transaction ends; `false` if it is gone.
+/// Keeps an app from being deleted until the caller's transaction ends; `false` if it was already deleted.
 pub async fn keep(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
     let kept = sqlx::query_scalar!("SELECT id FROM apps WHERE id = $1 FOR KEY SHARE", app.0)
         .fetch_optional(connection)
@@ -418,7 +418,7 @@ pub async fn find_anybodys(
     Ok(found.map(AppId))
 }
 
-/// How many apps a subscriber has. It holds until the caller has added one if the caller has the subscriber locked.
+/// The number of a subscriber's apps. While the caller holds the subscriber's lock, it can't change.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -460,9 +460,9 @@ pub async fn update(
     Ok(())
 }
 
-/// Deletes an app with its users and mailboxes; `false` if it was gone.
+/// Deletes an app with its users and mailboxes; `false` if it was already deleted.
 pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
-    // Keys before `app_versions`, which a change of a key writes last: the cascade would go the other way round.
+    // Keys before `app_versions`, which a change of a key writes last: the cascade would use the opposite order.
     lock(connection, app).await?;
     sqlx::query!("DELETE FROM send_keys WHERE app_id = $1", app.0)
         .execute(&mut *connection)

@@ -63,7 +63,7 @@ pub async fn insert(
 pub struct StoredEntry {
     /// Its id, which holds the time of the change.
     pub id: Uuid,
-    /// The app, which may be gone.
+    /// The app, which may have been deleted.
     pub app_id: Option<Uuid>,
     /// Its slug.
     pub app_slug: Option<String>,
@@ -213,7 +213,7 @@ pub async fn remove_of(
     Ok(removed.rows_affected())
 }
 
-/// How many entries of an action a subscriber has since then, `most` at most.
+/// The number of a subscriber's entries of an action since then, `most` at most.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

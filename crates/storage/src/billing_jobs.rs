@@ -265,7 +265,7 @@ pub async fn finish(
     Ok(())
 }
 
-/// Returns a job to the queue, to be done at `due_at`, as it failed or is done twice; immediately if it has become
+/// Returns a job to the queue, due at `due_at`, because it failed or must run twice; immediately if it has become
 /// necessary again meanwhile.
 pub async fn postpone(
     connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! The table `bounced_messages`: sent messages that have bounced for good, by which the log is filtered and counted.
+//! The table `bounced_messages`: sent messages that have bounced permanently, for filtering and counting the log.
 
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
@@ -9,7 +9,7 @@ use mailgate_types::log_status::LogStatus;
 use mailgate_types::past::Past;
 
 /// Marks those of these messages that the log shows as sent, and counts them; each once, however often it bounces.
-/// Their bounces wait no longer.
+/// Their bounces no longer wait.
 pub async fn mark(connection: &mut PgConnection, logs: &[LogId]) -> Result<(), sqlx::Error> {
     let logs: Vec<Uuid> = logs.iter().map(|log| log.0).collect();
     // The bounds let Postgres prune partitions.
@@ -50,14 +50,14 @@ pub async fn mark(connection: &mut PgConnection, logs: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Up to `limit` messages that had bounced before the log showed them as sent, and which it shows as sent by now. Those
-/// that it shows as failed wait no longer.
+/// Up to `limit` messages that had bounced before the log showed them as sent, and which it now shows as sent. Those
+/// that it shows as failed no longer wait.
 pub async fn sent_meanwhile(
     connection: &mut PgConnection,
     limit: i64,
 ) -> Result<Vec<LogId>, sqlx::Error> {
-    // The newest first: those that wait for long are in nobody's way. A scalar subquery is looked up row by row,
-    // where a join may read the whole log.
+    // The newest first, so that those that wait for long don't block others. A scalar subquery is evaluated row by row,
+    // whereas a join may read the whole log.
     let ids = sqlx::query_scalar!(
         r#"WITH waiting AS MATERIALIZED (
                SELECT log_id, (SELECT status FROM email_logs AS log WHERE log.id = log_id) AS status
@@ -194,7 +194,7 @@ pub async fn find_others(
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let (plugins, statuses) = columns(kinds);
     let (from, to) = window.ids();
-    // A scalar subquery is looked up for each row that is read, and for no other.
+    // A scalar subquery is evaluated only for rows that are read.
     let ids = match window.owner {
         Owner::App(app) => {
             sqlx::query_scalar!(
@@ -248,7 +248,7 @@ pub async fn find_others(
     Ok(ids.into_iter().map(LogId).collect())
 }
 
-/// Removes up to `limit` rows of an app that is gone; returns how many.
+/// Removes up to `limit` rows of a deleted app; returns how many.
 pub async fn remove_of(
     connection: &mut PgConnection,
     app: AppId,

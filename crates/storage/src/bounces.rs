@@ -30,13 +30,13 @@ pub struct Original {
     pub bcc_addresses: Vec<String>,
     /// Its subject.
     pub subject: String,
-    /// What its app has attached to it.
+    /// The app's metadata.
     pub metadata: Metadata,
 }
 
 impl Original {
     /// The recipient with this address, as it was given: a server may have quoted it, or written its domain in ASCII.
-    /// A bounce may also name the one that a recipient's mail is forwarded to.
+    /// A bounce may also name the address that a recipient's mail is forwarded to.
     #[must_use]
     pub fn recipient(&self, address: &str) -> Option<&str> {
         let wanted = comparison_key(address);
@@ -105,13 +105,13 @@ pub async fn originals(
 }
 
 /// Locks a mailbox until the transaction ends, so that its bounces are stored by one process at a time; `false` if the
-/// mailbox or its app is gone.
+/// mailbox or its app was deleted.
 pub async fn lock_mailbox(
     connection: &mut PgConnection,
     app: AppId,
     credential: CredentialId,
 ) -> Result<bool, sqlx::Error> {
-    // In the order in which both are locked when the app is deleted.
+    // In the same order as an app's deletion.
     let app = sqlx::query_scalar!(
         r#"SELECT true AS "is_there!" FROM apps WHERE id = $1 FOR KEY SHARE"#,
         app.0,

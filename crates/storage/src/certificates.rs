@@ -1,6 +1,7 @@
-//! The table `certificates`: certificates from ACME servers, and who orders them. All times are of the database's
-//! clock, so that gateways whose clocks differ agree on what is due. An attempt has a number, and writes only while
-//! it is the latest one: a process that slept through its lease writes nothing over its successor.
+//! The table `certificates`: certificates from ACME servers, and the claims of gateways that order them. All times are
+//! of the database's clock, so that gateways whose clocks differ agree on what is due. An attempt has a number, and
+//! writes only while it is the latest one: a process that slept through its lease can't overwrite its successor's
+//! results.
 
 pub mod overview;
 
@@ -49,13 +50,13 @@ pub struct NewCertificate {
     pub renew_at: DateTime<Utc>,
 }
 
-/// What a certificate and its key are sealed for.
+/// The context that a certificate and its key are sealed for.
 #[must_use]
 pub fn context(id: CertificateId) -> String {
     format!("certificates.pair {}", id.0)
 }
 
-/// Makes the row of a name, if there is none: it is due immediately.
+/// Creates the row of a name, if there is none: it is due immediately.
 pub async fn ensure(
     connection: &mut PgConnection,
     id: CertificateId,
@@ -74,7 +75,7 @@ pub async fn ensure(
     Ok(())
 }
 
-/// The certificates of these names that are there.
+/// The stored certificates of these names.
 pub async fn issued(
     connection: &mut PgConnection,
     names: &[String],
@@ -98,7 +99,7 @@ pub async fn issued(
 }
 
 /// Claims a certificate that is due for `seconds`: no other gateway orders it until then, or until the claim ends. A
-/// lease that lies further ahead than any can is of a clock that was set back.
+/// lease further in the future than possible comes from a clock that was set back.
 pub async fn claim(
     connection: &mut PgConnection,
     names: &[String],
@@ -132,9 +133,9 @@ pub async fn claim(
     }))
 }
 
-/// Stores what an attempt has got; answers when it is due again, or `None` if the attempt is no longer the latest.
-/// Whatever the clocks say and however short its life is, a certificate isn't ordered again within a twenty-fourth of
-/// its life, nor within five minutes.
+/// Stores an attempt's certificate; returns when it is due again, or `None` if the attempt is no longer the latest.
+/// Whatever the clocks show and however short its lifetime, a certificate isn't ordered again within a twenty-fourth of
+/// its lifetime, nor within five minutes.
 pub async fn store(
     connection: &mut PgConnection,
     claim: &Claim,
@@ -182,7 +183,7 @@ pub async fn fail(
     Ok(failed.rows_affected() > 0)
 }
 
-/// Ends an attempt that was broken off, so that another gateway may begin one in `seconds`.
+/// Ends an interrupted attempt, so that another gateway may begin one in `seconds`.
 pub async fn release(
     connection: &mut PgConnection,
     claim: &Claim,
@@ -220,7 +221,7 @@ pub async fn failures(
         .collect())
 }
 
-/// Removes certificates that nobody has ordered or used since `past`, except of these names.
+/// Removes certificates not ordered or used since `past`, except those of these names.
 pub async fn forget(
     connection: &mut PgConnection,
     names: &[String],

@@ -1,14 +1,14 @@
-//! What waits for its time when the database's clock has been set.
+//! Adjusts waiting times after the database's clock was set.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
 
-/// Longer than any lease that a clock gives which is right.
+/// Longer than any lease from a correct clock.
 const LONGEST_LEASE: Duration = Duration::from_mins(30);
 
-/// Has messages that may have arrived be waited for anew: the clock by which they left may have been behind.
+/// Restarts the wait for messages that may have arrived: the clock at their transmission may have been behind.
 pub async fn wait_anew(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("UPDATE spool SET left_by = now() WHERE left_by < now()")
         .execute(connection)
@@ -16,9 +16,9 @@ pub async fn wait_anew(connection: &mut PgConnection) -> Result<(), sqlx::Error>
     Ok(())
 }
 
-/// Brings forward by `by`, which the clock was ahead by, what waits for a time to come, a scheduled message never to
-/// before its own: by the clock that is right now it would wait for as much longer. A lease that ends within
-/// [`LONGEST_LEASE`] may be of before, and is kept: somebody may be at work under it.
+/// Brings forward all future due times by `by`, the amount that the clock was ahead, but no scheduled message to before
+/// its own time: by the corrected clock they would wait that much longer. A lease that ends within [`LONGEST_LEASE`]
+/// may be from before, and is kept: its holder may still be working.
 pub async fn bring_forward(
     connection: &mut PgConnection,
     by: TimeDelta,
@@ -98,7 +98,7 @@ pub async fn bring_forward(
     bring_forward_leases(connection, seconds).await
 }
 
-/// Brings forward the leases that only a clock which was ahead can have given.
+/// Brings forward the leases that only a clock that was ahead can have given.
 async fn bring_forward_leases(
     connection: &mut PgConnection,
     seconds: f64,

@@ -1,5 +1,5 @@
-//! Whether the credential that authenticated a request still does: read within the transaction of what the request
-//! changes, so that the credential's end waits for that or comes before it.
+//! Checks that the credential of a request is still valid, within the transaction of the request's changes, so that the
+//! credential ends either before or after it.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,16 +7,15 @@ use sqlx::PgConnection;
 use mailgate_types::audit::{Credential, Shown};
 use mailgate_types::ids::SubscriberId;
 
-/// How long a credential's end waits: longer than changes by a credential take, a replay of webhooks too.
+/// How long a credential's end waits: longer than any change by a credential takes, including a replay of webhooks.
 const LOCK_TIMEOUT: &str = "25s";
 
 /// A statement's time counts the wait for a lock too.
 const STATEMENT_TIMEOUT: &str = "30s";
 
 /// The credential was renewed, deleted or has expired since the request was authenticated.
-///
-/// It comes as an [`sqlx::Error`], like whatever else keeps a transaction from beginning: every door has one answer to
-/// these, so no operation can forget this one.
+/// It is an [`sqlx::Error`], like any other failure to begin a transaction: every interface handles these in one place,
+/// so no operation can forget this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the credential that the request came with has ended")]
 struct Ended;
@@ -27,9 +26,8 @@ pub fn has_ended(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::AnyDriverError(cause) if cause.is::<Ended>())
 }
 
-/// Has a subscriber's credentials to itself until the transaction ends: changes by them have ended, and new ones wait.
-/// They queue by an advisory lock. By the row's alone, those that share it would overtake whoever wants it alone, again
-/// and again.
+/// Locks a subscriber's credentials exclusively until the transaction ends: changes by them have ended, and new ones
+/// wait. They queue on an advisory lock: with the row's lock alone, shared holders would starve an exclusive one.
 pub async fn lock(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -49,7 +47,7 @@ pub async fn lock(
     set_timeouts(connection, &before.lock, &before.statement).await
 }
 
-/// Until the transaction ends, or they are set again.
+/// Lasts until the transaction ends, or they are set again.
 async fn set_timeouts(
     connection: &mut PgConnection,
     lock: &str,
@@ -71,17 +69,16 @@ fn name(subscriber: SubscriberId) -> String {
     format!("credentials {}", subscriber.0)
 }
 
-/// Keeps a subscriber and the credential that it has shown as they are until the transaction ends.
+/// Keeps a subscriber and its presented credential unchanged until the transaction ends.
 ///
 /// # Errors
-///
-/// One of which [`has_ended`] is true where the credential, or the subscriber, is no more, or is deleted.
+/// An error for which [`has_ended`] is true if the credential or the subscriber has ended or was deleted.
 pub async fn keep(
     connection: &mut PgConnection,
     shown: Shown,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
-    // A statement of its own: the next one sees what was committed while this one waited.
+    // A separate statement: the next one sees commits made while this one waited.
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))::text",
         name(shown.subscriber),

@@ -1,4 +1,5 @@
-//! The database itself, not one of its tables: its pool, transactions, migrations, outages, and what several tables share.
+//! The database itself, not one of its tables: its pool, transactions, migrations, outages, and code shared by several
+//! tables.
 
 pub mod batch_loader;
 pub mod error_class;

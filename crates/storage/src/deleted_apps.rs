@@ -25,7 +25,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// The apps whose remaining data is still to be removed.
+/// The apps with remaining data to be removed.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Error> {
     let ids: Vec<Uuid> = sqlx::query_scalar!("SELECT app_id FROM deleted_apps ORDER BY deleted_at")
         .fetch_all(connection)

@@ -47,8 +47,8 @@ pub async fn of_log(
         .collect()
 }
 
-/// The number of the attempt that ended a message after all, when others have been recorded meanwhile: it replaces the
-/// end that they recorded, or follows them. `None` without any.
+/// The number for the attempt that in fact ended a message, if others have been recorded meanwhile: it replaces the end
+/// that they recorded, or follows them. `None` if there are none.
 pub async fn number_of_end(
     connection: &mut PgConnection,
     id: LogId,

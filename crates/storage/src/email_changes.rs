@@ -1,5 +1,5 @@
-//! The table `email_changes`: changes of a subscriber's address that wait for their confirmation, or can be undone. Who
-//! changes one has locked the subscriber's row.
+//! The table `email_changes`: unconfirmed changes of a subscriber's address, and those that can be undone. To change
+//! one, the caller must have locked the subscriber's row.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -14,22 +14,22 @@ use mailgate_types::past::Past;
 pub struct EmailChange {
     /// Its id.
     pub id: Uuid,
-    /// Whose address it is.
+    /// The subscriber.
     pub subscriber: SubscriberId,
     /// The address that is replaced.
     pub former_email: String,
     /// The address that replaces it.
     pub email: String,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: DateTime<Utc>,
-    /// When the new address became the account's; `None`: it waits for that.
+    /// When the new address became the account's; `None`: it is unconfirmed.
     pub confirmed_at: Option<DateTime<Utc>>,
-    /// Whether who reads the former address may take it back.
+    /// Whether a link to the former address may restore it.
     pub can_be_undone: bool,
 }
 
 impl EmailChange {
-    /// Whether it waits for its confirmation, and can still be confirmed.
+    /// Whether it is unconfirmed, and can still be confirmed.
     #[must_use]
     pub fn is_pending(&self, now: DateTime<Utc>) -> bool {
         self.confirmed_at.is_none() && now < self.created_at + CONFIRMED_WITHIN
@@ -84,7 +84,7 @@ impl From<Row> for EmailChange {
     }
 }
 
-/// A change that hasn't been replaced, stopped or undone, of a subscriber that isn't deleted.
+/// A change that hasn't been replaced, cancelled or undone, of a subscriber that isn't deleted.
 pub async fn find(
     connection: &mut PgConnection,
     id: Uuid,
@@ -103,10 +103,10 @@ pub async fn find(
     Ok(row.map(EmailChange::from))
 }
 
-/// How many of a subscriber's latest changes are looked at. Where changes are mailed there are far fewer.
+/// The number of a subscriber's latest changes that are read. If changes are mailed there are far fewer.
 const LISTED: i64 = 1_000;
 
-/// A subscriber's changes that haven't been replaced, stopped or undone, oldest first.
+/// A subscriber's changes that haven't been replaced, cancelled or undone, oldest first.
 pub async fn of_subscriber(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -125,7 +125,7 @@ pub async fn of_subscriber(
     Ok(rows.into_iter().map(EmailChange::from).collect())
 }
 
-/// When the oldest of a subscriber's last `most` changes was asked for, if there have been so many since `since`.
+/// When the oldest of a subscriber's last `most` changes was requested, if there have been that many since `since`.
 pub async fn oldest_of_last(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -143,7 +143,7 @@ pub async fn oldest_of_last(
     .await
 }
 
-/// Records that the new address is the account's, and whether who reads the former one can undo that.
+/// Records that the new address is the account's, and whether a link to the former one can undo that.
 pub async fn confirm(
     connection: &mut PgConnection,
     id: Uuid,
@@ -161,7 +161,7 @@ pub async fn confirm(
     Ok(())
 }
 
-/// Ends a subscriber's change that waits for its confirmation, if there is one.
+/// Ends a subscriber's unconfirmed change, if there is one.
 pub async fn end_pending(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -194,7 +194,7 @@ pub async fn end_all(
     Ok(())
 }
 
-/// Ends a change, and whatever was changed after it.
+/// Ends a change and all later ones.
 pub async fn end_from(
     connection: &mut PgConnection,
     change: &EmailChange,
@@ -213,7 +213,7 @@ pub async fn end_from(
     Ok(())
 }
 
-/// Takes the address of before a change back; it is confirmed if it was.
+/// Restores the address from before a change; it is confirmed if it was before.
 pub async fn restore(connection: &mut PgConnection, id: Uuid) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE subscribers
@@ -227,7 +227,7 @@ pub async fn restore(connection: &mut PgConnection, id: Uuid) -> Result<(), sqlx
     Ok(())
 }
 
-/// Removes changes that were asked for by `past`, `limit` at most, and returns how many. Several replicas may do it at
+/// Removes changes that were requested by `past`, `limit` at most, and returns how many. Several replicas may do it at
 /// the same time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,

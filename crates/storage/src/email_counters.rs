@@ -40,11 +40,10 @@ impl Unit {
     }
 }
 
-/// Where the row of all old months is of an owner: they are among the months of a report that begins with all time,
-/// and of no other.
+/// The start of an owner's row for all old months: only a report over all time includes it.
 const ALL_OLD_MONTHS: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// Messages by plugin and status, and how many of the sent ones have bounced.
+/// Messages by plugin and status, and the number of sent ones that have bounced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     messages: [[i64; 3]; 2],
@@ -72,7 +71,7 @@ impl Counts {
         self.messages[plugin][status]
     }
 
-    /// Counts `by` more.
+    /// Adds `by`.
     pub fn add(&mut self, plugin: Plugin, status: LogStatus, by: i64) {
         let (plugin, status) = Self::place(plugin, status);
         self.messages[plugin][status] += by;
@@ -88,13 +87,13 @@ impl Counts {
         }
     }
 
-    /// Counts `by` more that have bounced; they are among the sent ones too.
+    /// Adds `by` bounced messages, which are also among the sent ones.
     pub fn add_bounced(&mut self, plugin: Plugin, by: i64) {
         let (plugin, _) = Self::place(plugin, LogStatus::Sent);
         self.bounced[plugin] += by;
     }
 
-    /// How many have bounced, of one plugin where given.
+    /// The number of bounced messages, of one plugin if given.
     #[must_use]
     pub fn bounced(&self, plugin: Option<Plugin>) -> i64 {
         let plugins = Plugin::ALL.into_iter();
@@ -104,7 +103,7 @@ impl Counts {
             .sum()
     }
 
-    /// The sum over a plugin and a status, each where given.
+    /// The sum over a plugin and a status, each if given.
     #[must_use]
     pub fn sum(&self, plugin: Option<Plugin>, status: Option<LogStatus>) -> i64 {
         let plugins = Plugin::ALL.into_iter();

@@ -1,7 +1,6 @@
 //! The table `email_logs`.
-//!
-//! Triggers keep `email_recipients`, by which a search finds recipients beside the first: `email_logs_recipients` and
-//! `email_logs_recipients_gone`.
+//! Triggers maintain `email_recipients`, by which a search finds recipients besides the first: `email_logs_recipients`
+//! and `email_logs_recipients_gone`.
 
 mod by_mailbox;
 pub mod candidates;
@@ -66,8 +65,7 @@ pub async fn mailbox(
     Ok(found.map(CredentialId))
 }
 
-/// The status of a message and why it failed; `None` if it is not in the log, or its app isn't the subscriber's, where
-/// one is given.
+/// The status of a message and why it failed; `None` if it is not in the log, or its app isn't the given subscriber's.
 pub async fn state(
     connection: &mut PgConnection,
     subscriber: Option<SubscriberId>,
@@ -125,7 +123,7 @@ pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bo
 }
 
 /// Replaces the error of a message that was recorded as failed without an attempt, for one of these reasons; `false` if
-/// the log doesn't have it so.
+/// the log has no such record.
 pub async fn replace_error(
     connection: &mut PgConnection,
     id: LogId,
@@ -145,8 +143,8 @@ pub async fn replace_error(
     Ok(replaced.rows_affected() > 0)
 }
 
-/// Reopens a message that was recorded as failed but is to be sent after all; `false` if the log doesn't record a
-/// failure, or there has been an attempt since. Once stored, its row shows that it is waiting.
+/// Reopens a message that was recorded as failed but must be sent; `false` if the log doesn't record a failure, or
+/// there has been an attempt since. Once stored, its row shows that it is waiting.
 pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     let reopened = sqlx::query_scalar!(
         r#"WITH reopened AS (

@@ -13,13 +13,13 @@ use mailgate_types::ids::{AppId, CredentialId, SubscriberId, UserKey, uuid_at};
 pub struct EndUser {
     /// The key.
     pub key: UserKey,
-    /// Whether a connect session has vouched for a mailbox of the user since the app released them last.
+    /// Whether a mailbox of the user was connected by a connect session since the app last released them.
     pub is_vouched: bool,
 }
 
 /// An app's end user, who is created if new. `user_id` is the app's own name for the user; `None` is the only user of an
-/// app without multiuser. With `by_session` it is known from then on that a connect session has vouched for a mailbox,
-/// and also where the release before has connected one by a session: it noted that with the mailbox alone.
+/// app without multiuser. With `by_session` this records that a connect session has connected a mailbox; also if the
+/// previous release has connected one by a session, which it recorded only with the mailbox.
 pub async fn find_or_insert(
     connection: &mut PgConnection,
     app: AppId,
@@ -65,7 +65,7 @@ pub async fn find(
     .await
 }
 
-/// Forgets that connect sessions vouched for mailboxes of a user; `false` if there was nothing to forget.
+/// Clears the record of connect sessions of a user; `false` if there was none.
 pub async fn release(connection: &mut PgConnection, user: UserKey) -> Result<bool, sqlx::Error> {
     let mailboxes = sqlx::query!(
         "UPDATE mailboxes SET by_session = false WHERE user_key = $1 AND by_session",
@@ -82,7 +82,7 @@ pub async fn release(connection: &mut PgConnection, user: UserKey) -> Result<boo
     Ok(mailboxes.rows_affected() + users.rows_affected() > 0)
 }
 
-/// Removes those of these users who have no mailbox, and never had one that a connect session vouched for.
+/// Removes the users among these who have no mailbox, and never had one connected by a connect session.
 pub async fn remove_unused(
     connection: &mut PgConnection,
     users: &[UserKey],
@@ -99,8 +99,8 @@ pub async fn remove_unused(
     Ok(())
 }
 
-/// The end users that a name stands for in a subscriber's apps: the one with this key, or else those whom the apps
-/// call so, as in sending.
+/// The end users that a name refers to in a subscriber's apps: the one with this key, or else those with this name in
+/// the apps, as in sending.
 pub async fn named(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -47,7 +47,7 @@ pub async fn confirm(
     Ok((living, row.clock))
 }
 
-/// Ends a process's own row, so that others may take over immediately what it has left.
+/// Ends a process's own row, so that others may take over its remaining messages immediately.
 pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE gateways SET ended_at = now()
@@ -76,8 +76,8 @@ pub async fn others(
         .collect())
 }
 
-/// Ends those of these rows whose leases are unchanged and have lapsed, or lie so far ahead that the database's clock
-/// must have been set back; skips those whose process is writing at the moment. Returns the ended ones.
+/// Ends the rows whose leases are unchanged and have lapsed, or are so far ahead that the database's clock must have
+/// been set back; skips those whose process is writing at the moment. Returns the ended ones.
 pub async fn end_lapsed(
     connection: &mut PgConnection,
     unmoved: &[(GatewayId, DateTime<Utc>)],

@@ -1,24 +1,24 @@
-//! How much a subscriber has, counted so that two who add to it at the same time both count.
+//! Counts a subscriber's mailboxes and end users, such that concurrent additions both count.
 
 use sqlx::PgConnection;
 
 use mailgate_types::ids::AppId;
 
-/// What all apps of a subscriber have, ended or not: what is remembered counts.
+/// The counts over all apps of a subscriber, including disconnected mailboxes that are still stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holdings {
     /// Mailboxes.
     pub mailboxes: i64,
     /// End users.
     pub end_users: i64,
-    /// The mailboxes that it may have, if the operator has set a limit of its own.
+    /// Its own limit of mailboxes, if the operator has set one.
     pub most_mailboxes: Option<i64>,
-    /// The same of the end users.
+    /// The same for end users.
     pub most_end_users: Option<i64>,
 }
 
-/// What the apps of this app's subscriber have, with what the caller's transaction has added. Until it ends, other calls
-/// for the subscriber wait.
+/// The counts for the subscriber of this app, including additions of the caller's transaction. Until it ends, other
+/// calls for the subscriber wait.
 pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<Holdings, sqlx::Error> {
     sqlx::query!(
         "SELECT pg_advisory_xact_lock(hashtextextended('holdings ' || subscriber_id::text, 0))::text AS locked

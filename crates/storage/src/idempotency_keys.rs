@@ -1,4 +1,4 @@
-//! The table `idempotency_keys`: which message a caller's key stands for, and the first answer that its caller got.
+//! The table `idempotency_keys`: the message that a caller's key stands for, and the first answer that its caller got.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use mailgate_types::past::Past;
 pub struct NewKey {
     /// The app that used it.
     pub app: AppId,
-    /// The name, as one send key has it.
+    /// The name, unique within a send key.
     pub key: String,
     /// A digest of the request.
     pub request_digest: Vec<u8>,
@@ -34,8 +34,8 @@ pub struct Known {
     pub in_spool: bool,
 }
 
-/// Claims keys, whose time runs from `kept_from`; returns the messages whose keys were free. Waits for a transaction that
-/// is about to claim one. If one call holds the same key twice, one message gets it.
+/// Claims keys, which are kept from `kept_from` on; returns the messages whose keys were free. Waits for a transaction
+/// that is about to claim one. If one call holds the same key twice, one message gets it.
 pub async fn claim(
     connection: &mut PgConnection,
     keys: &[&NewKey],
@@ -66,7 +66,7 @@ async fn claim_all(
         .collect();
     let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
     // Sorted, so that concurrent claims can't deadlock. Each key has a lock besides the one of its row, since only that
-    // can be tried; and what is there already isn't inserted, which would wait for whoever changes it.
+    // can be tried without waiting; and existing rows aren't inserted, which would wait for a concurrent change.
     let claimed = sqlx::query_scalar!(
         "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at, is_of_key)
          SELECT app_id, key, request_digest, log_id, $5, true
@@ -148,7 +148,7 @@ pub async fn free(
     let apps: Vec<Uuid> = freed.iter().map(|(app, ..)| app.0).collect();
     let keys: Vec<&str> = freed.iter().map(|(_, key, _)| *key).collect();
     let logs: Vec<Uuid> = freed.iter().map(|(.., log)| log.0).collect();
-    // A message that is in the spool has not ended after all.
+    // A message in the spool has not ended.
     sqlx::query!(
         "DELETE FROM idempotency_keys
          USING unnest($1::uuid[], $2::text[], $3::uuid[]) AS freed (app_id, key, log_id)
@@ -165,7 +165,7 @@ pub async fn free(
 }
 
 /// Frees a key whose message was never accepted; `false` if a repeated request was given its answer ([`bind`]), which
-/// then stands.
+/// is then final.
 pub async fn withdraw(
     connection: &mut PgConnection,
     app: AppId,
@@ -238,7 +238,7 @@ pub async fn find(
     find_stored(connection, app, key, false).await
 }
 
-/// As [`find`], a name that the release before stored, which may be any of the app's send keys'.
+/// As [`find`], for a name that the previous release stored, which may belong to any of the app's send keys.
 pub async fn find_of_app(
     connection: &mut PgConnection,
     app: AppId,
@@ -247,7 +247,7 @@ pub async fn find_of_app(
     find_stored(connection, app, key, true).await
 }
 
-/// Whether there is a name that the release before has stored, or may yet be, since a process of it runs.
+/// Whether there is a name that the previous release has stored, or may be one, since a process of it is running.
 pub async fn may_be_of_before(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM gateways WHERE ended_at IS NULL AND NOT has_names_of_keys)

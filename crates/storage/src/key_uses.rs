@@ -4,16 +4,16 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-/// Keys of one table, each with the moment of its use.
+/// Keys of one table, each with the time of its use.
 #[derive(Debug, Default)]
 pub struct Uses {
     /// Their ids.
     pub ids: Vec<Uuid>,
-    /// The moments.
+    /// The times.
     pub at: Vec<DateTime<Utc>>,
 }
 
-/// Of the apps' main send keys, by app. A use before the key was renewed is the old one's.
+/// For the apps' main send keys, by app. A use before the key was renewed belongs to the old one.
 pub async fn write_apps(connection: &mut PgConnection, uses: &Uses) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "WITH free AS MATERIALIZED (

@@ -3,8 +3,8 @@
 //!
 //! A transaction that locks several of these locks them in this order, so that no two wait for each other: the
 //! subscriber's credentials (an advisory lock, see `credentials`), the subscriber, its apps by id, their mailboxes, the
-//! subscriber's billing jobs, the counters. Whoever is to write a mailbox and then any of what follows keeps its app
-//! first.
+//! subscriber's billing jobs, the counters. A transaction that writes a mailbox and then anything later in this order
+//! must keep its app first.
 
 pub mod acme_accounts;
 pub mod acme_challenges;

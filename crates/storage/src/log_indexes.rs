@@ -4,7 +4,7 @@
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// An index of the log: its name, what distinguishes its parts' names, and what it holds.
+/// An index of the log: its name, the suffix of its partitions' index names, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LogIndex {
     name: &'static str,
@@ -34,14 +34,14 @@ const INDEXES: [LogIndex; 3] = [
 /// Before a partition gets this one, the further recipients of its rows are written.
 const RECIPIENTS: &str = "email_logs_by_recipient";
 
-/// Takes the place of the one below.
+/// Replaces the one below.
 const MESSAGES: &str = "email_logs_by_message";
 const FORMER: &str = "email_logs_by_message_id";
 
 /// Rows whose recipients are written by one statement.
 const BATCH: i64 = 2_000;
 
-/// How long a statement waits for a lock that others' statements wait behind, in milliseconds.
+/// How long a statement waits for a lock that blocks other statements, in milliseconds.
 const LOCK: u32 = 1_000;
 
 /// A part of an index that a partition lacks.
@@ -59,7 +59,7 @@ impl Missing {
     }
 }
 
-/// What is missing, of the newest partitions first.
+/// The missing parts, newest partitions first.
 pub async fn missing(connection: &mut PgConnection) -> Result<Vec<Missing>, sqlx::Error> {
     let names = INDEXES.map(|index| index.name);
     sqlx::query_as!(
@@ -84,8 +84,8 @@ pub async fn missing(connection: &mut PgConnection) -> Result<Vec<Missing>, sqlx
     .await
 }
 
-/// Builds what is missing, and attaches it. What an attempt that was cut off has left is built anew, or attached if it
-/// was whole. Only one process at a time may call it, and not within a transaction.
+/// Builds the missing parts, and attaches them. Parts from an interrupted attempt are rebuilt, or attached if they were
+/// complete. Only one process at a time may call it, and not within a transaction.
 pub async fn build(connection: &mut PgConnection, missing: &Missing) -> Result<(), sqlx::Error> {
     let Some(index) = missing.index() else {
         return Ok(());
@@ -109,7 +109,7 @@ pub async fn build(connection: &mut PgConnection, missing: &Missing) -> Result<(
     briefly(connection, attach).await
 }
 
-/// Drops the index that another one has taken the place of, once that one is whole.
+/// Drops the index that another one has replaced, once that one is complete.
 pub async fn drop_former(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     if is_valid(connection, FORMER).await?.is_none() {
         return Ok(());
@@ -117,7 +117,7 @@ pub async fn drop_former(connection: &mut PgConnection) -> Result<(), sqlx::Erro
     briefly(connection, format!("DROP INDEX IF EXISTS {FORMER}")).await
 }
 
-/// Whether an index can be used; `None` if there is none of this name.
+/// Whether an index is valid; `None` if there is none of this name.
 async fn is_valid(connection: &mut PgConnection, name: &str) -> Result<Option<bool>, sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)",
@@ -162,8 +162,8 @@ async fn write_recipients(
     Ok(())
 }
 
-/// Runs a statement that needs a lock which others' statements wait behind: it gives up soon. After an error the
-/// connection is of no more use.
+/// Runs a statement that needs a lock that blocks other statements: it gives up soon. After an error the connection is
+/// no longer usable.
 async fn briefly(connection: &mut PgConnection, statement: String) -> Result<(), sqlx::Error> {
     let longest = "SET lock_timeout = '1h'";
     let statements = format!("SET lock_timeout = {LOCK}; {statement}; {longest}");

@@ -1,4 +1,4 @@
-//! The table `log_retention`: in its one row, how far back the log goes.
+//! The table `log_retention`: its one row has the start of the log.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -12,8 +12,8 @@ pub async fn kept_since(connection: &mut PgConnection) -> Result<DateTime<Utc>, 
         .await
 }
 
-/// Records that the days before `past` are about to be dropped. An earlier time has no effect: what was dropped
-/// doesn't come back.
+/// Records that the days before `past` are about to be dropped. An earlier time has no effect: dropped days can't be
+/// restored.
 pub async fn keep_since(connection: &mut PgConnection, past: Past) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE log_retention SET kept_since = $1 WHERE kept_since < $1",
@@ -24,7 +24,7 @@ pub async fn keep_since(connection: &mut PgConnection, past: Past) -> Result<(),
     Ok(())
 }
 
-/// Sets the start of the oldest day back to `since` if it lies behind; returns where it was.
+/// Moves the start of the oldest day back to `since` if that is earlier; returns the previous start.
 pub async fn set_back(
     connection: &mut PgConnection,
     since: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! The table `mailbox_pace`: how much a mailbox has sent recently, for providers that limit it.
+//! The table `mailbox_pace`: the recent sends of each mailbox, for providers that limit them.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -18,7 +18,7 @@ pub struct Bounds {
     pub per_day: i64,
 }
 
-/// The result of asking for a turn.
+/// The result of requesting a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     /// The message's turn; beyond the patience, the next free turn, which is not taken.
@@ -28,7 +28,7 @@ pub struct Slot {
 }
 
 /// Takes a turn of a mailbox. If the daily limit is used up, there is none; if the next turn is too far ahead, it is
-/// left to others, since this message has to ask again.
+/// left to others, since this message must try again.
 pub async fn take(
     connection: &mut PgConnection,
     id: CredentialId,

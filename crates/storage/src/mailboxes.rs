@@ -4,7 +4,7 @@
 //! Triggers, deferred to the commit, raise the version of the mailbox's app: `mailboxes_come_and_go` and
 //! `mailboxes_change`.
 
-/// The mailbox of a row that has further columns.
+/// The mailbox in a row with further columns.
 macro_rules! mailbox_of {
     ($row:ident) => {
         $crate::mailboxes::Mailbox::try_from($crate::mailboxes::Row {
@@ -159,14 +159,14 @@ pub struct Connection<'a> {
 pub struct Upserted {
     /// Its id.
     pub id: CredentialId,
-    /// Whether a connect session has connected it, now or before, and none has replaced it since.
+    /// Whether it was connected by a connect session, now or before, and hasn't been replaced by one since.
     pub by_session: bool,
-    /// Whether it was neither connected nor remembered before.
+    /// Whether it was neither connected nor stored before.
     pub is_new: bool,
 }
 
 /// Connects a mailbox, or reconnects the same address under its old id; one that is still active keeps its time of
-/// connection, and one that a connect session has connected stays one of a session. Its tokens follow through
+/// connection, and one that was connected by a connect session stays marked as such. Its tokens follow through
 /// [`store_tokens`], since they are sealed for that id, and its further sender addresses through [`addresses::store`].
 pub async fn upsert(
     connection: &mut PgConnection,
@@ -311,8 +311,8 @@ pub struct FormerMailbox {
     pub disconnected_at: DateTime<Utc>,
 }
 
-/// The most recently disconnected mailbox of an app: of this end user (the app's own name for the user, or the
-/// user's key), plugin and address (in lower case), where given.
+/// The most recently disconnected mailbox of an app: of this end user (the app's own name for the user, or the user's
+/// key), plugin and address (in lower case), if given.
 pub async fn find_former(
     connection: &mut PgConnection,
     app: AppId,

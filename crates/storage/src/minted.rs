@@ -1,4 +1,4 @@
-//! What was created with a subscriber's API secrets, present and former, and lets somebody in.
+//! Credentials created with a subscriber's API secrets, present and former.
 
 pub mod recent;
 

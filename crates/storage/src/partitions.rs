@@ -169,7 +169,7 @@ pub async fn first_day(connection: &mut PgConnection) -> Result<Option<NaiveDate
     Ok(days.min())
 }
 
-/// Creates those of these partitions that are missing; `false` if another session is creating some at the moment.
+/// Creates the missing ones of these partitions; `false` if another session is creating some at the moment.
 pub async fn make(
     connection: &mut PgConnection,
     wanted: &[(Tables, NaiveDate)],
@@ -188,7 +188,7 @@ pub async fn make(
 /// As [`make`], on a connection of its own; waits while another session is creating some. Days that the log no longer
 /// goes back to get no partition in it.
 pub async fn make_now(pool: &PgPool, wanted: &[(Tables, NaiveDate)]) -> Result<(), sqlx::Error> {
-    // A right that is not given back, should the caller be dropped, ends with its connection.
+    // If the caller is dropped, the lock ends with its connection.
     let mut connection = pool.acquire().await?.detach();
     let since = log_retention::kept_since(&mut connection)
         .await?
@@ -266,8 +266,8 @@ pub async fn missing_soon(
     Ok(all)
 }
 
-/// The right to change the partitions, held by one database session at a time. Dropping waits for every reader of an
-/// old partition, so creating has a right of its own.
+/// The lock for changing the partitions, held by one database session at a time. Dropping waits for every reader of an
+/// old partition, so creating has a separate lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     /// Creates partitions.
@@ -288,7 +288,7 @@ impl Right {
     }
 }
 
-/// Takes a right for this database session; `false` if another session has it.
+/// Takes a lock for this database session; `false` if another session has it.
 pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtext($1)::bigint) AS "locked!""#,
@@ -298,7 +298,7 @@ pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<boo
     .await
 }
 
-/// Releases a right.
+/// Releases a lock.
 pub async fn unlock(connection: &mut PgConnection, right: Right) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_unlock(hashtext($1)::bigint)",

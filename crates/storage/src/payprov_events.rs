@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use super::queue_length::QueueLength;
 use mailgate_types::past::Past;
 
-/// A stored event: only what it refers to, which is fetched again.
+/// A stored event: only the ids of its objects, which are fetched again.
 #[derive(Debug, Clone)]
 pub struct StoredEvent {
     /// The provider's own id.
@@ -28,7 +28,7 @@ pub struct StoredEvent {
 pub enum EventState {
     /// It was processed.
     Applied,
-    /// It is of no relevance here.
+    /// It is irrelevant here.
     Ignored,
     /// It could not be processed.
     Failed,

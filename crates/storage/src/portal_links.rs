@@ -1,4 +1,4 @@
-//! The table `portal_links`: addresses that sign in to the portal once.
+//! The table `portal_links`: links that sign in to the portal once.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -12,15 +12,15 @@ use mailgate_types::sign_in::SignedInBy;
 pub struct NewLink<'a> {
     /// The digest of its token.
     pub digest: &'a [u8],
-    /// Whom it signs in.
+    /// The subscriber that it signs in.
     pub subscriber: SubscriberId,
-    /// How its holder came by it.
+    /// How it was issued.
     pub kind: SignedInBy,
-    /// From then on it is worthless.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Inserts a link, unless `most` of the subscriber's of this kind are open already; then `false`.
+/// Inserts a link; `false` if the subscriber already has `most` open ones of this kind.
 pub async fn insert(
     connection: &mut PgConnection,
     link: &NewLink<'_>,
@@ -49,7 +49,7 @@ fn kind(text: &str) -> Result<SignedInBy, sqlx::Error> {
     kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Whom a link would sign in, and how it came to its holder; `None` where it was used, has expired, or never was.
+/// The subscriber of a link, and how the link was issued; `None` if it was used, has expired, or never existed.
 pub async fn find_open(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -67,7 +67,7 @@ pub async fn find_open(
         .transpose()
 }
 
-/// Whom a link signs in, or did.
+/// The subscriber of a link, used or not.
 pub async fn holder(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -81,7 +81,7 @@ pub async fn holder(
     Ok(holder.map(SubscriberId))
 }
 
-/// Uses a link up; `None` where it was used, has expired, or never was.
+/// Marks a link as used; `None` if it was used, has expired, or never existed.
 pub async fn consume(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -100,7 +100,7 @@ pub async fn consume(
         .transpose()
 }
 
-/// Takes back a subscriber's links.
+/// Revokes a subscriber's links.
 pub async fn delete_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -1,4 +1,4 @@
-//! The table `portal_sessions`: who is signed in to the portal.
+//! The table `portal_sessions`: sessions signed in to the portal.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -13,15 +13,15 @@ use mailgate_types::sign_in::SignedInBy;
 pub struct NewSession<'a> {
     /// Its id.
     pub id: PortalSessionId,
-    /// Who signs in.
+    /// The subscriber.
     pub subscriber: SubscriberId,
     /// The digest of its token.
     pub digest: &'a [u8],
-    /// What was shown.
+    /// The credential that was presented.
     pub by: SignedInBy,
-    /// Whether it has to show the API secret where others needn't.
+    /// Whether it must present the API secret where others needn't.
     pub needs_secret: bool,
-    /// Now.
+    /// When it begins.
     pub now: DateTime<Utc>,
     /// When it ends at the latest.
     pub expires_at: DateTime<Utc>,
@@ -36,9 +36,9 @@ pub struct NewSession<'a> {
 pub struct PortalSession {
     /// Its id.
     pub id: PortalSessionId,
-    /// What was shown to sign in.
+    /// The credential that was presented.
     pub by: SignedInBy,
-    /// Whether it has to show the API secret where others needn't: it began by a link to an address that was new.
+    /// Whether it must present the API secret where others needn't: it began by a link to a new address.
     pub needs_secret: bool,
     /// When it began.
     pub created_at: DateTime<Utc>,
@@ -46,11 +46,11 @@ pub struct PortalSession {
     pub last_used_at: DateTime<Utc>,
     /// The browser's words for itself.
     pub user_agent: String,
-    /// The address that it was begun from.
+    /// The client address at its start.
     pub address: String,
 }
 
-/// A session that is open, and whose it is.
+/// An open session, and its subscriber.
 #[derive(Debug, Clone)]
 pub struct FoundSession {
     /// The session.
@@ -145,7 +145,7 @@ pub async fn find(
     .transpose()
 }
 
-/// Notes that a session was used.
+/// Records a use of a session.
 pub async fn touch(
     connection: &mut PgConnection,
     id: PortalSessionId,
@@ -245,7 +245,7 @@ pub async fn delete_oldest(
     Ok(())
 }
 
-/// Ends all sessions of a subscriber's, but for `kept`; returns how many.
+/// Ends all sessions of a subscriber except `kept`; returns how many.
 pub async fn delete_others(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -262,8 +262,8 @@ pub async fn delete_others(
     Ok(deleted.rows_affected())
 }
 
-/// Removes sessions that had ended by themselves by `past`, `limit` at most, and returns how many. Several replicas may
-/// do it at the same time.
+/// Removes sessions that had expired by `past`, `limit` at most, and returns how many. Several replicas may do it at
+/// the same time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
     past: Past,

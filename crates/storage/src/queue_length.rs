@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-/// What is waiting.
+/// The waiting rows.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueLength {
     /// Rows, 100,000 at most.

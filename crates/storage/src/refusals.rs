@@ -40,8 +40,8 @@ pub struct Count {
     pub messages: i64,
 }
 
-/// Notes that a batch is being written, and forgets the one that its process has written before. `false` if it was written
-/// already, by a commit whose answer was lost: nothing of it may be added again then.
+/// Records that a batch is being written, and deletes the record of its process's previous one. `false` if it was
+/// already written, by a commit whose response was lost: it must not be added again then.
 pub async fn begin_batch(
     connection: &mut PgConnection,
     batch: Uuid,

@@ -1,4 +1,4 @@
-//! The tables `replies` and `message_replies`, and the logged messages that they answer.
+//! The tables `replies` and `message_replies`, and the logged messages that they reply to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use mailgate_types::ids::{CredentialId, LogId, lowest_uuid_at};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::past::Past;
 
-/// A logged message that may have been answered.
+/// A logged message that may have replies.
 #[derive(Debug, Clone)]
 pub struct Answered {
     /// Its Message-ID.
@@ -19,7 +19,7 @@ pub struct Answered {
     pub log: LogId,
     /// The sender's address.
     pub from_address: String,
-    /// What its app has attached to it.
+    /// The app's metadata.
     pub metadata: Metadata,
 }
 
@@ -58,10 +58,10 @@ pub async fn answered(
         .collect())
 }
 
-/// Most replies to one message that are recorded: whoever has got it may answer as often as they like.
+/// Maximum recorded replies to one message: its recipients may reply any number of times.
 pub const MOST_OF_A_MESSAGE: i64 = 1_000;
 
-/// How many more replies to each of these messages may be recorded.
+/// The number of further replies to each of these messages that may be recorded.
 pub async fn room(
     connection: &mut PgConnection,
     logs: &[LogId],
@@ -82,7 +82,7 @@ pub async fn room(
         .collect())
 }
 
-/// Those of a mailbox's replies that are stored already.
+/// The replies of a mailbox among these that are already stored.
 pub async fn known(
     connection: &mut PgConnection,
     credential: CredentialId,
@@ -138,7 +138,7 @@ pub struct NewReply<'a> {
     pub from_address: &'a str,
 }
 
-/// Adds replies to the messages that they answer.
+/// Adds replies to their messages.
 pub async fn add_to_log(
     connection: &mut PgConnection,
     replies: &[NewReply<'_>],

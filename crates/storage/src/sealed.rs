@@ -23,7 +23,7 @@ pub struct SealedColumn {
 /// The context of a webhook secret in a row that names its endpoint.
 const OF_ENDPOINT: &str = "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END";
 
-/// All of them, except [`LAPSING`]: a new one is one more line here.
+/// All of them, except [`LAPSING`]: a new column must be added here.
 #[rustfmt::skip]
 pub const COLUMNS: &[SealedColumn] = &[
     column("subscribers", "api_secret_sealed", &["id"], "'subscribers.api_secret ' || id", Some("api_secret_digest")),
@@ -202,7 +202,7 @@ pub async fn newest_secret(
     Ok(row.map(|row| (row.context, row.api_secret_sealed)))
 }
 
-/// How many rows of [`LAPSING`] columns are still valid at `now` and don't begin with the prefix.
+/// The number of rows of [`LAPSING`] columns that are still valid at `now` and don't begin with the prefix.
 pub async fn lapsing(
     connection: &mut PgConnection,
     prefix: &[u8],

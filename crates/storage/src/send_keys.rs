@@ -28,7 +28,7 @@ pub struct SendKeyRow {
     pub credential_ids: Vec<CredentialId>,
 }
 
-/// What finds a key: its sealed hash, and the keyed digest of that.
+/// The lookup values of a key: its sealed hash, and the keyed digest of that.
 #[derive(Debug)]
 pub struct Lookup {
     /// SHA-256 of the value in hexadecimal digits, sealed.
@@ -65,7 +65,7 @@ fn uuids(ids: &[CredentialId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
 }
 
-/// How many additional keys an app has.
+/// The number of an app's additional keys.
 pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM send_keys WHERE app_id = $1"#,
@@ -136,7 +136,7 @@ pub async fn lock(
     Ok(row.map(SendKeyRow::from))
 }
 
-/// Writes what can change of a key.
+/// Writes the changeable fields of a key.
 pub async fn update(connection: &mut PgConnection, key: &SendKeyRow) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE send_keys
@@ -182,7 +182,7 @@ pub async fn delete_all_of(
     Ok(())
 }
 
-/// Which of these aren't mailboxes of the app.
+/// The ids among these that aren't mailboxes of the app.
 pub async fn foreign_mailboxes(
     connection: &mut PgConnection,
     app: AppId,
@@ -225,14 +225,14 @@ pub async fn find_valid(
 #[derive(Debug, Serialize)]
 pub struct Recorded<'a> {
     name: &'a str,
-    // Empty rather than absent, so that it is seen to be removed.
+    // Empty rather than absent, so that its removal is visible.
     expires_at: String,
     allowed_addresses: &'a [String],
     credential_ids: Vec<String>,
 }
 
 impl SendKeyRow {
-    /// What the audit trail has of it.
+    /// Its fields for the audit trail.
     #[must_use]
     pub fn recorded(&self) -> Recorded<'_> {
         Recorded {

@@ -22,7 +22,7 @@ pub async fn read(
     Ok((last, row.now))
 }
 
-/// Replaces the sign of life; `false` if there is another one meanwhile.
+/// Replaces the sign of life; `false` if it has changed meanwhile.
 pub async fn replace(
     connection: &mut PgConnection,
     last: SignOfLife,
@@ -43,7 +43,7 @@ pub async fn replace(
     Ok(replaced.rows_affected() == 1)
 }
 
-/// Trusts the database's clock as it is; returns how things were.
+/// Trusts the database's clock as it is; returns the previous state.
 pub async fn trust(
     connection: &mut PgConnection,
 ) -> Result<(SignOfLife, DateTime<Utc>), sqlx::Error> {

@@ -13,7 +13,7 @@ use mailgate_types::past::Past;
 pub struct SealedSecrets {
     /// The current one.
     pub current: Vec<u8>,
-    /// The one before, and when it expires. It may have expired.
+    /// The previous one, and when it expires. It may have expired.
     pub previous: Option<(Vec<u8>, DateTime<Utc>)>,
 }
 

@@ -1,8 +1,7 @@
-//! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. What the journal writes of them, a
-//! batch per statement, is in [`crate::database::journal`].
-//!
-//! Triggers keep `spool_usage`, which quotas read: `spool_stored` counts a message that is stored for a later attempt,
-//! `spool_stored_gone` one that was.
+//! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. The journal's statements for them,
+//! one per batch, are in [`crate::database::journal`].
+//! Triggers maintain `spool_usage`, which quotas read: `spool_stored` counts a message that is stored for a later
+//! attempt, `spool_stored_gone` removes it from the count.
 
 pub mod backlog;
 mod claim;
@@ -159,7 +158,8 @@ pub async fn release_waiting(
     Ok(())
 }
 
-/// Releases an open message that can have left at `left_by` at the latest; any process may claim it again after `wait`.
+/// Releases an open message that was transmitted by `left_by` at the latest; any process may claim it again after
+/// `wait`.
 pub async fn look_again(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -204,7 +204,7 @@ pub async fn hand_to(
     Ok(handed.rows_affected() > 0)
 }
 
-/// Records that the last of a claimed message is about to be transmitted: whatever happens to its process, the
+/// Records that the last part of a claimed message is about to be transmitted: whatever happens to its process, the
 /// provider may have it from now on. `false` if another process has taken it over.
 ///
 /// # Errors
@@ -235,7 +235,7 @@ pub async fn mark_leaving(
     Ok(marked.rows_affected() > 0)
 }
 
-/// Removes untrusted text from messages whose log rows the database refuses; what sending them takes is kept.
+/// Removes untrusted text from messages whose log rows the database refuses; the data for sending them is kept.
 pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query!(
@@ -249,8 +249,8 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Returns a message to the queue immediately. If its owner died, whoever may have sent it can have done so until
-/// `left_by`; nothing else about it changes.
+/// Returns a message to the queue immediately. If its owner died, it may have been transmitted until `left_by`; nothing
+/// else about it changes.
 pub async fn release(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -68,7 +68,7 @@ pub struct SubscriberChange {
     pub email: Option<String>,
 }
 
-/// Locks a subscriber's row until the transaction ends, and returns the fields that can change; `None` if it is gone.
+/// Locks a subscriber's row until the transaction ends, and returns the changeable fields; `None` if it was deleted.
 pub async fn lock_fields(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -83,7 +83,7 @@ pub async fn lock_fields(
     .await
 }
 
-/// A subscriber's API secret, sealed, and since when it is the current one; `None` if the subscriber is gone.
+/// A subscriber's API secret, sealed, and since when it is the current one; `None` if the subscriber was deleted.
 pub async fn stored_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -111,8 +111,8 @@ pub async fn suspension(
     Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
 }
 
-/// Whether the operator has suspended, or deleted, the subscriber of an app, and why. It stays so until the transaction ends: the row is
-/// kept from one who would suspend it.
+/// Whether the operator has suspended, or deleted, the subscriber of an app, and why. This can't change until the
+/// transaction ends: the row is locked against a suspension.
 pub async fn suspension_of_app(
     connection: &mut PgConnection,
     app: AppId,
@@ -128,7 +128,7 @@ pub async fn suspension_of_app(
     Ok(row.and_then(|row| Suspension::of(row.suspended_at, row.suspension_reason)))
 }
 
-/// Suspends a subscriber from `now` on for this reason, or ends that; one that is suspended already keeps its beginning.
+/// Suspends a subscriber from `now` on for this reason, or resumes it; one that is already suspended keeps its start.
 pub async fn set_suspension(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -167,7 +167,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Records that somebody has shown to read a subscriber's address.
+/// Records that a subscriber's address is confirmed.
 pub async fn confirm_email(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -203,7 +203,7 @@ pub struct Subscriber {
     pub credentials_since: Option<DateTime<Utc>>,
     /// Set while the operator has suspended it.
     pub suspension: Option<Suspension>,
-    /// Set while the operator has deleted it and it can be restored: until then.
+    /// Set while the operator has deleted it and it can be restored: the end of that time.
     pub deletion_due_at: Option<DateTime<Utc>>,
     /// The rate of each of its keys, if it has its own.
     pub requests_per_second: Option<NonZeroU32>,
@@ -214,12 +214,12 @@ pub struct Subscriber {
 pub struct Suspension {
     /// Since when.
     pub since: DateTime<Utc>,
-    /// Why, as the subscriber reads it.
+    /// Why, as shown to the subscriber.
     pub reason: String,
 }
 
 impl Suspension {
-    /// As two columns have it.
+    /// From two columns.
     #[must_use]
     pub fn of(since: Option<DateTime<Utc>>, reason: Option<String>) -> Option<Self> {
         since.map(|since| Self {
@@ -282,8 +282,9 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
-/// Those of an address that aren't deleted, in whatever case of its letters (ASCII): all for which it is confirmed, and after them up to
-/// `unconfirmed` others, each the oldest first. So nobody who merely claims an address pushes out who reads it.
+/// The subscribers with this address that aren't deleted, ignoring the case of its letters (ASCII): all that have
+/// confirmed it, and after them up to `unconfirmed` others, each the oldest first. So unconfirmed claims can't crowd
+/// out the address's owner.
 pub async fn find_by_email(
     connection: &mut PgConnection,
     email: &str,
@@ -360,7 +361,7 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     Ok(row.map(Subscriber::from))
 }
 
-/// Replaces the API secret. No two are of the same moment: what was authenticated by an earlier one is told by that.
+/// Replaces the API secret. No two have the same time, which identifies requests authenticated by an earlier one.
 pub async fn replace_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -383,8 +384,8 @@ pub async fn replace_api_secret(
     Ok(())
 }
 
-/// Locks a subscriber's row until the transaction ends, so that no app is created for it meanwhile; `false` if it is
-/// gone.
+/// Locks a subscriber's row until the transaction ends, so that no app is created for it meanwhile; `false` if it was
+/// deleted.
 pub async fn lock(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
     let locked = sqlx::query_scalar!("SELECT id FROM subscribers WHERE id = $1 FOR UPDATE", id.0)
         .fetch_optional(connection)
@@ -392,7 +393,7 @@ pub async fn lock(connection: &mut PgConnection, id: SubscriberId) -> Result<boo
     Ok(locked.is_some())
 }
 
-/// Deletes a subscriber, whose apps are gone.
+/// Deletes a subscriber whose apps are already deleted.
 pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
         .execute(connection)

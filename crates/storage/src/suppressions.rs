@@ -1,4 +1,4 @@
-//! The table `suppressions`: recipients that have bounced for good, by app.
+//! The table `suppressions`: recipients that have bounced permanently, by app.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,7 +7,7 @@ use sqlx::types::Uuid;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::past::Past;
 
-/// A recipient that has bounced for good.
+/// A recipient that has bounced permanently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
     /// The address, as its comparison key.
@@ -18,7 +18,7 @@ pub struct Suppression {
     pub bounced_at: DateTime<Utc>,
 }
 
-/// Notes recipients that have bounced, within the caller's transaction.
+/// Records recipients that have bounced, within the caller's transaction.
 pub async fn note(
     connection: &mut PgConnection,
     app: AppId,
@@ -49,7 +49,7 @@ pub async fn note(
     Ok(())
 }
 
-/// Those of an app's recipients that have bounced since a given time. The addresses are in lower case.
+/// The recipients of an app among these that have bounced since a given time. The addresses are in lower case.
 pub async fn of_recipients(
     connection: &mut PgConnection,
     app: AppId,
@@ -98,7 +98,7 @@ pub async fn list(
         .collect())
 }
 
-/// How many [`list`] has.
+/// The number of entries of [`list`].
 pub async fn count(
     connection: &mut PgConnection,
     app: AppId,

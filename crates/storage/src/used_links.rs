@@ -22,7 +22,7 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Remembers a used link as one that expires then.
+/// Stores a used link with this expiry.
 pub async fn keep(
     connection: &mut PgConnection,
     id: Uuid,

@@ -73,7 +73,7 @@ fn names(events: &[EventName]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
 
-/// How many configurations an app has.
+/// The number of an app's configurations.
 pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM webhook_configs WHERE app_id = $1"#,
@@ -153,7 +153,7 @@ pub struct ListedConfig {
     pub last_triggered_at: Option<DateTime<Utc>>,
     /// The number of attempts to deliver events of the requested period.
     pub attempts: i64,
-    /// How many of them succeeded.
+    /// The number of successful ones.
     pub successes: i64,
 }
 
@@ -249,8 +249,8 @@ pub async fn update(
     .transpose()
 }
 
-/// Replaces a configuration's secret; the one before it signs beside it until `expires_at`. Returns the new state;
-/// `None` if the app has none with this id.
+/// Replaces a configuration's secret; the previous one also signs until `expires_at`. Returns the new state; `None` if
+/// the app has none with this id.
 pub async fn rotate_secret(
     connection: &mut PgConnection,
     app: AppId,

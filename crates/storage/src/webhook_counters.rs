@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::past::Past;
 
-/// An endpoint that doesn't accept what it is sent.
+/// An endpoint that doesn't accept its deliveries.
 #[derive(Debug, Clone)]
 pub struct FailingEndpoint {
     /// Its app's name.
@@ -21,7 +21,7 @@ pub struct FailingEndpoint {
 }
 
 /// Up to `limit` endpoints of a subscriber, or of one of its apps, at which at least half of the attempts since then
-/// have failed; those with most failures first.
+/// have failed; those with the most failures first.
 pub async fn failing(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

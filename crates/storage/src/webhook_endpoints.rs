@@ -1,5 +1,5 @@
-//! The endpoints of a subscriber, over all apps: their own `webhook_url`s and their configurations, with what was
-//! delivered to them by day.
+//! The endpoints of a subscriber, over all apps: their own `webhook_url`s and their configurations, with their delivery
+//! attempts by day.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::PgConnection;
@@ -21,13 +21,13 @@ pub struct OwnedEndpoint {
     pub app_name: String,
     /// The app's `pk_…`.
     pub pushable_key: String,
-    /// Where events go.
+    /// Its URL.
     pub url: String,
     /// The events that it receives; empty for an app's own `webhook_url`, which receives all.
     pub events: Vec<EventName>,
     /// Whether it receives new events.
     pub is_active: bool,
-    /// When the secret before the current one expires, or has expired.
+    /// When the previous secret expires, or has expired.
     pub previous_secret_expires_at: Option<DateTime<Utc>>,
     /// When the last delivery attempt began; `None` if none is kept.
     pub last_triggered_at: Option<DateTime<Utc>>,

@@ -14,11 +14,11 @@ use mailgate_types::ids::{AppId, LogId, WebhookMessageId, lowest_uuid_at};
 pub struct NewMessage {
     /// The webhook-id.
     pub id: WebhookMessageId,
-    /// The app whose event it is.
+    /// The event's app.
     pub app: AppId,
     /// Its name.
     pub event: EventName,
-    /// The log row that it is about.
+    /// Its log row.
     pub log: Option<LogId>,
     /// The exact body.
     pub body: String,

@@ -52,15 +52,15 @@ pub struct Claimed {
     pub message: WebhookMessageId,
     /// The endpoint to deliver to.
     pub endpoint: EndpointId,
-    /// The app whose event it is.
+    /// The event's app.
     pub app: AppId,
-    /// Whose app it is; `None` once it is deleted.
+    /// The app's subscriber; `None` once it is deleted.
     pub subscriber: Option<SubscriberId>,
-    /// The log row that it is about.
+    /// Its log row.
     pub log: Option<LogId>,
     /// The event's name.
     pub event: String,
-    /// The endpoint's current URL, or its last one if the endpoint is gone.
+    /// The endpoint's current URL, or its last one if the endpoint was deleted.
     pub url: String,
     /// The endpoint's secrets, likewise.
     pub secrets: SealedSecrets,
@@ -120,8 +120,8 @@ pub struct Attempted {
     pub next_at: Option<DateTime<Utc>>,
 }
 
-/// Records attempts: their rows, the counters, and the removal or rescheduling of the queue's rows. An attempt whose
-/// lease is gone is not recorded: another process has claimed the delivery since. Returns how many were recorded.
+/// Records attempts: their rows, the counters, and the removal or rescheduling of the queue's rows. An attempt that has
+/// lost its lease is not recorded: another process has claimed the delivery since. Returns how many were recorded.
 ///
 /// # Errors
 ///
@@ -214,8 +214,8 @@ pub async fn record(
     .await
 }
 
-/// Removes up to `limit` deliveries of messages that happened before `past`; returns how many. One that is being made goes
-/// unrecorded.
+/// Removes up to `limit` deliveries of messages that happened before `past`; returns how many. An attempt in progress
+/// is not recorded.
 pub async fn remove_before(
     connection: &mut PgConnection,
     past: Past,

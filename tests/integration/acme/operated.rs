@@ -30,7 +30,7 @@ async fn an_order_that_fails_is_seen_everywhere() {
     let mut serve = acme(serve).start();
     let addresses = serve.ready().await;
     let failed = serve
-        .logged("no certificate was issued; what is shown goes on being shown")
+        .logged("no certificate was issued; the current one stays in use")
         .await;
     assert_eq!(failed["level"], "ERROR", "{failed}");
     assert!(serve.stderr().contains("there is no certificate yet"));

@@ -1,4 +1,4 @@
-//! Orders that bring no certificate: what was shown before goes on being shown.
+//! Orders that bring no certificate: the current one stays in use.
 
 use mailgate_domain::certificates::Attempted;
 use mailgate_storage::acme_accounts;

@@ -151,7 +151,7 @@ async fn what_an_answer_lacks_is_told() {
     let error = gateway.daemon.mailboxes.connect(&new).await.unwrap_err();
     let error = error.to_string();
     assert!(
-        error.ends_with("it has no default_email; there are: email, sub"),
+        error.ends_with("it has no default_email; its fields: email, sub"),
         "{error}"
     );
     gateway.stop().await;

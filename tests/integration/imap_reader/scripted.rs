@@ -173,9 +173,9 @@ fn patience(expected: &str) -> u32 {
 async fn greetings_that_are_none() {
     for (greeting, expected) in [
         ("* BYE [UNAVAILABLE] come back later\r\n", "come back later"),
-        ("* PREAUTH you are somebody\r\n", "no IMAP response"),
-        ("HTTP/1.1 400 Bad Request\r\n", "no IMAP response"),
-        ("220 mail.example ESMTP\r\n", "no IMAP response"),
+        ("* PREAUTH you are somebody\r\n", "isn't an IMAP response"),
+        ("HTTP/1.1 400 Bad Request\r\n", "isn't an IMAP response"),
+        ("220 mail.example ESMTP\r\n", "isn't an IMAP response"),
         ("", TOO_LONG),
         ("* OK half a line", TOO_LONG),
     ] {
@@ -252,19 +252,19 @@ async fn a_refusal_is_explained_before_it_is_said() {
 #[tokio::test]
 async fn what_no_server_should_say_hurts_nobody() {
     let answers: [(&str, Answer); 7] = [
-        ("no IMAP response", |_| {
+        ("isn't an IMAP response", |_| {
             "* OK ".to_owned() + &"x".repeat(5_000_000)
         }),
-        ("no IMAP response", |_| {
+        ("isn't an IMAP response", |_| {
             "* SEARCH ".to_owned() + &"1 ".repeat(2_500_000)
         }),
-        ("no IMAP response", |_| {
+        ("isn't an IMAP response", |_| {
             "* 1 FETCH (BODY[] {4294967295}\r\n".to_owned()
         }),
-        ("no IMAP response", |_| {
+        ("isn't an IMAP response", |_| {
             format!("* 1 FETCH (BODYSTRUCTURE {}\r\n", "(".repeat(1_000_000))
         }),
-        ("no IMAP response", |_| "A99 OK done\r\n".to_owned()),
+        ("isn't an IMAP response", |_| "A99 OK done\r\n".to_owned()),
         (TOO_LONG, |_| "* OK still here\r\n".repeat(100_000)),
         (TOO_LONG, |_| "* 1 FETCH (BODY[] {60000000}\r\nx".to_owned()),
     ];

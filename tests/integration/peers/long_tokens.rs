@@ -9,7 +9,7 @@ use axum::routing::post;
 use axum::{Form, Json, Router};
 use bytes::Bytes;
 use mailgate_providers::mail::reader::ReadError;
-use mailgate_providers::mail::transport::{Recipients, Unasked};
+use mailgate_providers::mail::transport::{AlwaysPermitted, Recipients};
 use mailgate_providers::mail::verdict::Verdict;
 use mailgate_types::message::Message;
 use mailgate_types::plugin::Plugin;
@@ -112,7 +112,7 @@ async fn show(mechanisms: &str) {
             let (good, mut bad) = (token(length), token(length - 1));
             bad.push('!');
             let sent = (provider.transport)
-                .submit(&account(&good), &recipients, &message, &Unasked)
+                .submit(&account(&good), &recipients, &message, &AlwaysPermitted)
                 .await;
             let is_dovecot = server == "Dovecot";
             if is_dovecot && length > LONGEST_AT_DOVECOT {
@@ -133,7 +133,7 @@ async fn show(mechanisms: &str) {
                 failures.push(format!("{server}, {length}: {sent:?}"));
             }
             let refused = (provider.transport)
-                .submit(&account(&bad), &recipients, &message, &Unasked)
+                .submit(&account(&bad), &recipients, &message, &AlwaysPermitted)
                 .await;
             if !matches!(refused, Verdict::TokenRefused(_)) {
                 failures.push(format!("{server}, {length}, wrong: {refused:?}"));

@@ -19,8 +19,8 @@ pub const MOST_API_SECRETS: i64 = 20;
 /// Why an API secret was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiSecretError {
-    /// The subscriber is gone.
-    #[error("the subscriber is gone")]
+    /// The subscriber was deleted.
+    #[error("the subscriber was deleted")]
     Gone,
     /// The subscriber has as many as it may have.
     #[error("you may have {MOST_API_SECRETS} additional API secrets at most; delete one first")]
@@ -32,7 +32,7 @@ pub enum ApiSecretError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -41,7 +41,7 @@ pub enum ApiSecretError {
 pub struct NewApiSecret {
     /// Its name.
     pub name: String,
-    /// What it may be used for.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
@@ -108,7 +108,7 @@ impl Accounts {
         author: Author,
     ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
-        // Alone, so that what is done by that secret again and again doesn't keep it.
+        // Exclusively, so that repeated requests with that secret can't delay its deletion.
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
         let Some(mut transaction) = begun else {
             return Ok(false);

@@ -10,14 +10,14 @@ use mailgate_types::ids::{AppId, SubscriberId};
 /// Why an app was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The app is gone.
-    #[error("the app is gone")]
+    /// The app was deleted.
+    #[error("the app was deleted")]
     Gone,
     /// Mailboxes would be left without an end user.
     #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
     WouldOrphan(&'static str),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

@@ -30,12 +30,11 @@ struct Line {
     target: Option<String>,
 }
 
-/// Begins one. What authenticated a subscriber's request can end while the request is under way: a body may come
-/// minutes after the headers. From here on it can't, until the transaction ends.
+/// Begins one. A subscriber's credential can end while its request is in progress: a body may arrive minutes after the
+/// headers. From here on it can't end until the transaction does.
 ///
 /// # Errors
-///
-/// The database's error, or one of which [`credentials::has_ended`] is true.
+/// The database's error, or one for which [`credentials::has_ended`] is true.
 pub async fn begin(
     pool: &PgPool,
     author: Author,
@@ -48,8 +47,8 @@ pub async fn begin(
     Ok(begun)
 }
 
-/// Begins one that has the subscriber to itself: other changes by its credentials have ended, or wait until this one
-/// ends. `None` if the subscriber is gone.
+/// Begins one with an exclusive lock on the subscriber: other changes by its credentials have ended, or wait until this
+/// one ends. `None` if the subscriber was deleted.
 ///
 /// # Errors
 ///
@@ -61,7 +60,7 @@ pub async fn begin_alone(
     now: DateTime<Utc>,
 ) -> Result<Option<AuditedTransaction>, sqlx::Error> {
     let mut begun = begin_afterwards(pool, author, now).await?;
-    // Locked before they are shared: two that shared them first would wait for each other.
+    // The exclusive lock comes before shared ones: two transactions with shared locks would deadlock.
     credentials::lock(&mut begun, subscriber).await?;
     let is_there = subscribers::lock(&mut begun, subscriber).await?;
     if let Some(shown) = author.shown {
@@ -70,8 +69,8 @@ pub async fn begin_alone(
     Ok(is_there.then_some(begun))
 }
 
-/// Begins one for what has been done elsewhere and can't be undone: it is recorded even if the author's credential has
-/// ended meanwhile.
+/// Begins one for an external effect that can't be undone: it is recorded even if the author's credential has ended
+/// meanwhile.
 ///
 /// # Errors
 ///

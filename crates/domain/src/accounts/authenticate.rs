@@ -16,11 +16,11 @@ use mailgate_types::secrets::{ApiSecret, SendKey};
 /// Why a caller is not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticateError {
-    /// There is no such key, it belongs to another app, or it may not be used here and now.
-    #[error("the key opens nothing")]
+    /// There is no such key, it belongs to another app, it has expired, or it may not be used from this address.
+    #[error("invalid key")]
     Wrong,
     /// The database query failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -30,17 +30,17 @@ pub struct PresentedKey {
     pub(super) digests: Vec<Vec<u8>>,
     /// SHA-256: the same whichever keys seal the database.
     pub(super) hash: Vec<u8>,
-    /// Where the client is that presents it; `None` if a proxy doesn't say.
+    /// The client's address; `None` if a proxy doesn't report it.
     pub(super) address: Option<IpAddr>,
 }
 
-/// Why a key that exists is refused: for the log, since a stranger gets the answer to a wrong one.
+/// Why an existing key is refused: only for the log, since the client gets the response to an invalid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    /// Its time has come.
+    /// It has expired.
     #[error("it has expired")]
     Expired,
-    /// The client is elsewhere.
+    /// The client's address isn't allowed.
     #[error("it may not be used from this address")]
     Address,
 }
@@ -50,7 +50,7 @@ pub(super) fn has_expired(expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>)
     expires_at.is_some_and(|at| at <= now)
 }
 
-/// What additional keys are found by: the digits of their hash. The value itself is kept nowhere.
+/// The lookup value of additional keys: the digits of their hash. The key itself isn't stored.
 fn hash_digits(hash: &[u8]) -> String {
     let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits
@@ -92,7 +92,7 @@ impl Accounts {
         }
     }
 
-    /// What a new additional key is found by; `context` is what its hash is sealed for.
+    /// The lookup value of a new additional key; `context` is the one that its hash is sealed for.
     pub(super) fn additional_lookup(
         &self,
         secret: &str,
@@ -110,7 +110,7 @@ impl Accounts {
         self.seal_keys.lookup_digests(&hash_digits(hash))
     }
 
-    /// What an API secret, the main one or an additional one, currently opens.
+    /// What an API secret, main or additional, currently authenticates.
     pub async fn open_by_api_secret(
         &self,
         presented: &PresentedKey,

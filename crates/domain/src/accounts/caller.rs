@@ -1,4 +1,4 @@
-//! A calling app: what its key authenticates, from memory or as queried.
+//! A calling app, authenticated by its key, from memory or the database.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -41,14 +41,14 @@ impl Caller {
         Some(self.app.restrictions.as_ref()?.id)
     }
 
-    /// Whose calls count together: each send key's by themselves, so that few use up nothing of what others may do.
+    /// The rate limit that its calls count for: each send key has its own, so that one can't use up another's.
     #[must_use]
     pub fn called_by(&self) -> CalledBy {
         let key = self.send_key().map_or(self.app.id.0, |id| id.0);
         CalledBy::Key(key, self.app.subscriber)
     }
 
-    /// The rate of each of its subscriber's keys, if that has its own.
+    /// The rate of each of the subscriber's keys, if the subscriber has its own.
     #[must_use]
     pub fn own_rate(&self) -> Option<NonZeroU32> {
         self.app.requests_per_second
@@ -91,7 +91,7 @@ impl Accounts {
         let app = self.by_send_key.last(&key.digests)?;
         // Without a version there is no way to check whether it is still current.
         app.version?;
-        // If it may not be used any more, the database has the last word.
+        // If it can no longer be used, the database decides.
         let now = self.clock.now();
         unusable(&app, key, now).is_none().then_some(())?;
         self.note_use(&app, now);
@@ -102,9 +102,8 @@ impl Accounts {
         })
     }
 
-    /// The app that a key currently authenticates, with its subscriber's status. A key that was renewed, deleted or
-    /// has expired, or whose app was deleted, is not valid any more, and neither is one from an address where it may
-    /// not be used.
+    /// The app that a key currently authenticates, with its subscriber's status. A key that was renewed, deleted or has
+    /// expired, or whose app was deleted, is no longer valid; nor is one used from an address that it doesn't allow.
     pub async fn caller(&self, key: &PresentedKey) -> Result<Caller, AuthenticateError> {
         let app = self.by_send_key.load(&key.digests).await?;
         let app = app.ok_or(AuthenticateError::Wrong)?;
@@ -143,7 +142,7 @@ impl Accounts {
     }
 }
 
-/// Why a key may not be used here and now; the main one always may.
+/// Why a key is refused; the main one never is.
 fn unusable(
     app: &SendingApp,
     key: &PresentedKey,

@@ -38,7 +38,7 @@ pub enum CreateError {
         "No app can be created: the operator of this gateway has suspended the account ({0}). Contact the operator to have it resumed"
     )]
     Suspended(String),
-    /// The subscriber has as many apps as it may.
+    /// The subscriber has reached its limit of apps.
     #[error("you may have {0} apps, and have no fewer; delete some first, or ask the operator")]
     TooMany(i64),
     /// No key could be generated.

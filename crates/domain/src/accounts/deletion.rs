@@ -1,6 +1,6 @@
-//! Deletes a subscriber at the operator's word, so that it can be restored for a time: meanwhile none of its keys and
-//! sessions opens anything, nothing is sent, and its mailboxes aren't read. What removes it is
-//! [`delete_subscriber`](crate::mailboxes::Mailboxes::delete_subscriber).
+//! Deletes a subscriber for the operator, so that it can be restored for a time: meanwhile its keys and sessions are
+//! invalid, nothing is sent, and its mailboxes aren't read.
+//! [`delete_subscriber`](crate::mailboxes::Mailboxes::delete_subscriber) removes it for good.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -20,20 +20,20 @@ const RESTORABLE: TimeDelta = TimeDelta::days(7);
 /// How long its mailboxes aren't read, in hours: a year, since it may be removed later than at its time.
 const UNREAD: i32 = 365 * 24;
 
-/// What a deletion has done.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is deleted, and can be restored until then.
+    /// It is deleted, and can be restored until this time.
     Until(DateTime<Utc>),
-    /// It was deleted already, and can be restored until then.
+    /// It was already deleted, and can be restored until this time.
     Already(DateTime<Utc>),
     /// There is no such subscriber.
     NotFound,
 }
 
 impl Accounts {
-    /// Deletes a subscriber, to be removed in 7 days. Gateways that remember its apps learn of it
-    /// before they take its next message.
+    /// Deletes a subscriber, to be removed in 7 days. Gateways that cache its apps notice before they accept its next
+    /// message.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl Accounts {
         Ok(Deleted::Until(due_at))
     }
 
-    /// Restores a deleted subscriber that hasn't been removed yet. Its keys open again what they did; its portal
-    /// sessions have ended. Returns whether it was deleted; `None` if there is no such subscriber.
+    /// Restores a deleted subscriber that hasn't been removed yet. Its keys are valid again; its portal sessions have
+    /// ended. Returns whether it was deleted; `None` if there is no such subscriber.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Accounts {
         Ok(Some(true))
     }
 
-    /// Has its subscription compared with what it is to be.
+    /// Schedules a comparison of its subscription with the expected state.
     async fn renewal_changed(
         &self,
         transaction: &mut audit::AuditedTransaction,

@@ -1,5 +1,6 @@
-//! Changes of an address that follow each other within [`UNDONE_WITHIN`]. Only the address of before the first can be taken
-//! back: the others were the account's for too short a time to have a say, be they a thief's or a step of the owner's.
+//! Address changes that follow each other within [`UNDONE_WITHIN`]. Only the address from before the first can be
+//! restored: the others belonged to the account too briefly to count, whether a thief's or an intermediate one of the
+//! owner's.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,23 +9,23 @@ use mailgate_storage::email_changes::{self, EmailChange};
 use mailgate_types::email_change::UNDONE_WITHIN;
 use mailgate_types::ids::SubscriberId;
 
-/// Changes that follow each other, the last of late.
+/// Changes that follow each other, the last one recent.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    /// The first: its former address can be taken back.
+    /// The first: its former address can be restored.
     pub(super) begun: EmailChange,
     /// The address that is in use.
     pub(super) email: String,
 }
 
 impl Chain {
-    /// Whether a change leads back to the address of before.
+    /// Whether a change returns to the former address.
     pub(super) fn leads_back(&self, change: &EmailChange) -> bool {
         (self.begun.former_email).eq_ignore_ascii_case(&change.email)
     }
 }
 
-/// A subscriber's chain; `None`: nothing was changed of late that can be undone.
+/// A subscriber's chain; `None` if no recent change can be undone.
 pub(super) async fn chain(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -34,7 +35,7 @@ pub(super) async fn chain(
     Ok(chain_of(changes, now))
 }
 
-/// The same of all its changes.
+/// The same, given all its changes.
 pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<Chain> {
     let mut chain: Option<Chain> = None;
     let mut last: Option<DateTime<Utc>> = None;
@@ -80,7 +81,7 @@ mod tests {
         ) {
             let mut now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
             let mut changes: Vec<EmailChange> = Vec::new();
-            // What is in use, and since when; and for how long at most before each change of now's chain.
+            // The current address, and since when; and the longest gaps before each change of its chain.
             let (mut email, mut since) = (FIRST.to_owned(), None::<DateTime<Utc>>);
             let mut established = FIRST.to_owned();
             for (pause, to) in steps {

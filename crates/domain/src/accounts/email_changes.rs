@@ -1,5 +1,5 @@
-//! Changes of a subscriber's address. It is a credential: links that sign in are mailed to it. So a new one counts once
-//! it is confirmed by a link that was mailed there, and who reads the former one is told and can undo it.
+//! Changes of a subscriber's address. It is a credential: sign-in links are mailed to it. So a new one takes effect
+//! once confirmed by a link mailed to it, and the former address is notified and can undo the change.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use mailgate_types::email_change::EmailChangeStep;
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
-/// Changes that are mailed within [`COUNTED`] and since the last renewal of the API secret: nobody's mailbox is filled by
-/// who has it, and who had it takes no change from who renews it.
+/// Changes mailed within [`COUNTED`] and since the last renewal of the API secret: a holder of the secret can't flood a
+/// mailbox, and a former holder can't use up the changes of the one who renewed it.
 const MOST: i64 = 5;
 
 /// Changes within [`COUNTED`] however often the secret is renewed.
@@ -28,7 +28,7 @@ const MOST_IN_ALL: i64 = 50;
 /// The time in which they are counted.
 const COUNTED: TimeDelta = TimeDelta::hours(24);
 
-/// What mail of its own the gateway sends.
+/// The mail of its own that the gateway sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnMail {
     /// None.
@@ -42,20 +42,20 @@ pub enum OwnMail {
 /// Why an address isn't changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EmailChangeError {
-    /// So many changes were asked for that the next has to wait.
-    #[error("too many changes of the address were asked for")]
+    /// Too many changes were requested; the next one has to wait.
+    #[error("too many address changes were requested")]
     TooMany {
-        /// For so long.
+        /// The time to wait.
         wait: TimeDelta,
     },
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
 impl Accounts {
-    /// Asks for a change of the address, within the transaction that has locked the subscriber. It is made at once where
-    /// no link can be mailed, and where it leads back to the address of before.
+    /// Requests a change of the address, within the transaction that has locked the subscriber. It takes effect
+    /// immediately if no link can be mailed, or if it returns to the former address.
     pub(super) async fn ask_for_email(
         &self,
         transaction: &mut AuditedTransaction,
@@ -100,7 +100,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// The address that a subscriber has asked for and that waits for its confirmation.
+    /// The address that a subscriber has requested and not confirmed yet.
     pub async fn pending_email(&self, id: SubscriberId) -> Result<Option<String>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let changes = email_changes::of_subscriber(&mut connection, id).await?;
@@ -109,7 +109,7 @@ impl Accounts {
         Ok(pending.map(|change| change.email))
     }
 
-    /// Stops a subscriber's change that waits for its confirmation, if there is one.
+    /// Cancels a subscriber's unconfirmed change, if there is one.
     pub async fn withdraw_email(
         &self,
         id: SubscriberId,
@@ -122,8 +122,8 @@ impl Accounts {
         transaction.commit().await
     }
 
-    /// Sets a subscriber's address at once and for good, as the operator does: whatever was changed before ends, with all
-    /// sessions and links of the portal; `false` if the subscriber is gone.
+    /// Sets a subscriber's address immediately and finally, for the operator: earlier changes end, with all sessions
+    /// and links of the portal; `false` if the subscriber was deleted.
     pub async fn set_email(
         &self,
         id: SubscriberId,
@@ -170,8 +170,8 @@ impl Accounts {
         tell(transaction, change, step, now, author).await
     }
 
-    /// Takes back the address of before a change, and ends what was changed after it, with all sessions of the portal but
-    /// the author's own. The one that was in use is told.
+    /// Restores the address from before a change, and ends later changes, with all sessions of the portal except the
+    /// author's own. The replaced address is notified.
     pub(super) async fn restore_email(
         &self,
         transaction: &mut AuditedTransaction,
@@ -202,7 +202,7 @@ impl Accounts {
         tell(transaction, &told, EmailChangeStep::Restored, now, author).await
     }
 
-    /// Links that were mailed to the former address let nobody in any more, and the payment provider learns the new one.
+    /// Links mailed to the former address stop working, and the payment provider gets the new one.
     async fn has_moved(
         &self,
         transaction: &mut AuditedTransaction,
@@ -229,14 +229,14 @@ async fn set(connection: &mut PgConnection, change: &EmailChange) -> Result<(), 
     subscribers::update(connection, change.subscriber, &new).await
 }
 
-/// Stops the change that waits for its confirmation, within the transaction that has locked the subscriber.
+/// Cancels the unconfirmed change, within the transaction that has locked the subscriber.
 pub(super) async fn withdraw(
     transaction: &mut AuditedTransaction,
     subscriber: SubscriberId,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let changes = email_changes::of_subscriber(transaction, subscriber).await?;
-    // One whose time is over ends too: another gateway's clock may be behind.
+    // An expired one is ended too: another gateway's clock may be behind.
     email_changes::end_pending(transaction, subscriber, now).await?;
     let Some(pending) = changes.iter().find(|change| change.is_pending(now)) else {
         return Ok(());
@@ -245,7 +245,7 @@ pub(super) async fn withdraw(
     transaction.record(entry.with(difference(pending))).await
 }
 
-/// A change asked for now.
+/// A change requested now.
 pub(super) fn asked(
     subscriber: SubscriberId,
     former_email: String,

@@ -1,4 +1,4 @@
-//! The links in mails about an address: what each would do, and doing it.
+//! The links in mails about an address: their actions, shown and performed.
 
 use std::net::IpAddr;
 
@@ -18,19 +18,19 @@ use mailgate_types::email_change::EmailChangeLink;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::secrets::ApiSecret;
 
-/// What a link is about to do.
+/// The action of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Make the new address the account's.
     Confirm(EmailChange),
-    /// Stop a change that waits for its confirmation.
+    /// Cancel an unconfirmed change.
     Stop(EmailChange),
-    /// Take the former address back.
+    /// Restore the former address.
     Restore(EmailChange),
 }
 
 impl Accounts {
-    /// What a link would do; `None` if nothing any more.
+    /// The action of a link; `None` if it is no longer valid.
     pub async fn email_decision(&self, token: &str) -> Result<Option<Decision>, sqlx::Error> {
         let Some((link, id)) = EmailChangeLink::read(&self.seal_keys, token) else {
             return Ok(None);
@@ -39,9 +39,9 @@ impl Accounts {
         decide(&mut connection, link, id, self.clock.now()).await
     }
 
-    /// Does what a link is for; `None` if nothing any more. When the former address is taken back, all sessions and
-    /// links of the portal end, and with a renewal the API secret is renewed in the same transaction. It runs to
-    /// completion then, even if the caller is cancelled.
+    /// Performs a link's action; `None` if it is no longer valid. Restoring the former address ends all sessions and
+    /// links of the portal; with a renewal, the API secret is renewed in the same transaction, which then runs to
+    /// completion even if the caller is cancelled.
     pub async fn follow_email_link(
         &self,
         token: &str,
@@ -80,7 +80,7 @@ impl Accounts {
         let Some(mut transaction) = begun else {
             return Ok(None);
         };
-        // Not before the wait for the subscriber: another may have decided meanwhile.
+        // After the wait for the subscriber's lock: another request may have decided meanwhile.
         let now = self.clock.now();
         let Some(decision) = decide(&mut transaction, link, id, now).await? else {
             return Ok(None);
@@ -97,7 +97,7 @@ impl Accounts {
             }
         }
         if !matches!(decision, Decision::Stop(_)) {
-            // Whoever has followed the link reads the address that is the account's now.
+            // The visitor who followed the link reads the account's current address.
             subscribers::confirm_email(&mut transaction, subscriber).await?;
         }
         let api_secret = match renewal {

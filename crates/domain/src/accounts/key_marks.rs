@@ -10,7 +10,7 @@ use mailgate_storage::apps::{self, StoredKeys};
 use mailgate_storage::subscribers::Subscriber;
 use mailgate_types::ids::AppId;
 
-/// A key of which an app has one.
+/// A key that an app has exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppKey {
     /// The main send key.
@@ -31,7 +31,7 @@ impl AppKey {
     }
 }
 
-/// Names a key by how it is stored: secrets are sealed afresh each time.
+/// Identifies a key by its stored form: each secret is sealed with a fresh nonce.
 fn mark(stored: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(stored))
 }
@@ -42,7 +42,7 @@ pub(super) fn is_current(last: Option<&str>, stored: &[u8]) -> bool {
 }
 
 impl Accounts {
-    /// The mark of an app's current key; `None` if the app is gone.
+    /// The mark of an app's current key; `None` if the app was deleted.
     pub async fn key_mark(&self, app: AppId, key: AppKey) -> Result<Option<String>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let keys = apps::stored_keys(&mut connection, app).await?;

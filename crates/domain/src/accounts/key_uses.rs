@@ -1,5 +1,5 @@
-//! When keys were last used: noted in memory, and written once a minute, so that no message waits for it and no key
-//! is written more often than that.
+//! When keys were last used: noted in memory and written once a minute, so that no message waits for it and no key is
+//! written more often.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ impl KeyUses {
 }
 
 impl Accounts {
-    /// Writes when keys were last used. What can't be written is lost: the next use is noted again.
+    /// Writes when keys were last used. If that fails, these uses are lost; the next ones are noted again.
     pub async fn write_key_uses(&self) -> Result<(), sqlx::Error> {
         let noted = self.key_uses.take();
         for batch in noted.chunks(BATCH) {

@@ -1,4 +1,4 @@
-//! Sets the limits of one subscriber at the operator's word, in place of the settings.
+//! Sets the limits of one subscriber for the operator, overriding the settings.
 
 use serde_json::{Map, Value, json};
 
@@ -9,8 +9,8 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscriber_limit::SubscriberLimit;
 
 impl Accounts {
-    /// Sets some limits of a subscriber; with `None` the setting counts again. What it has beyond a lower one stays.
-    /// Returns whether anything has changed; `None` if there is no such subscriber.
+    /// Sets some limits of a subscriber; `None` restores the setting. Existing items beyond a lower limit stay. Returns
+    /// whether anything has changed; `None` if there is no such subscriber.
     ///
     /// # Errors
     ///

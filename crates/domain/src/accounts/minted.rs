@@ -1,5 +1,5 @@
-//! What was created with a subscriber's API secrets: whoever renews a stolen one sees what the thief may have left, and
-//! can end all of it, also what is of before a renewal by the thief.
+//! Everything created with a subscriber's API secrets: the owner who renews a stolen one sees what the thief may have
+//! left, and can end all of it, including anything from before a renewal by the thief.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -22,10 +22,10 @@ const CONNECT_SESSION: TimeDelta = TimeDelta::days(7);
 /// Connect sessions that are counted.
 const COUNTED: i64 = 1_000;
 
-/// What was created with the API secrets, and isn't gone.
+/// Everything created with the API secrets that still exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Minted {
-    /// When the secret was renewed before; `None`: never. What is older was there already.
+    /// The previous renewal of the secret; `None`: never. Older items existed before it.
     pub since: Option<DateTime<Utc>>,
     /// Additional API secrets.
     pub api_secrets: Vec<MintedApiSecret>,
@@ -37,11 +37,11 @@ pub struct Minted {
     pub portal_links: i64,
     /// Connect sessions of the last seven days, 1,000 at most, used or not.
     pub connect_sessions: i64,
-    /// The first change of the address since the secret was renewed before, or that can still be undone.
+    /// The first change of the address since the previous renewal, or that can still be undone.
     pub email_change: Option<ChangedEmail>,
-    /// Apps that were created since then. No renewal ends them.
+    /// Apps created since the previous renewal. No renewal ends them.
     pub apps: Recent<RecentApp>,
-    /// Webhook configurations that were created or changed since then. No renewal ends them.
+    /// Webhook configurations created or changed since the previous renewal. No renewal ends them.
     pub webhooks: Recent<RecentWebhook>,
 }
 
@@ -50,16 +50,16 @@ pub struct Minted {
 pub struct ChangedEmail {
     /// The address before.
     pub former_email: String,
-    /// The address that replaced it, or one after that.
+    /// The address that replaced it, or a later one.
     pub email: String,
-    /// When it was confirmed, or made without that.
+    /// When it was confirmed, or made without a confirmation.
     pub at: DateTime<Utc>,
     /// Whether it can still be undone.
     pub is_undoable: bool,
 }
 
 impl Accounts {
-    /// What was created with the subscriber's API secrets, the current one and those before.
+    /// Everything created with the subscriber's API secrets, current and former.
     pub async fn minted(&self, subscriber: &Subscriber) -> Result<Minted, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let since = subscriber.credentials_since;
@@ -96,7 +96,7 @@ pub(super) async fn read(
     })
 }
 
-/// The change that a renewal can undo; else the first since the renewal before.
+/// The change that a renewal can undo; else the first since the previous renewal.
 async fn changed_email(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -134,7 +134,7 @@ pub(super) async fn revoke(
 ) -> Result<(), sqlx::Error> {
     // In the order of all locks (see `storage`).
     apps::lock_all_of(transaction, subscriber).await?;
-    // There may be thousands, and others wait for what is locked. Nobody creates any meanwhile.
+    // There may be thousands, and others wait for the locks. None can be created meanwhile.
     api_secrets::delete_all_of(transaction, subscriber).await?;
     send_keys::delete_all_of(transaction, subscriber).await?;
     let secrets = minted.api_secrets.iter().map(|secret| {

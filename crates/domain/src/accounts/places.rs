@@ -1,7 +1,6 @@
-//! Places for requests of subscribers: what they ask for takes the database's connections, and their bodies memory. The
-//! main API secret, the additional ones together, and the portal have their own, so that nobody who got hold of one of
-//! these keeps the owner from ending it. One additional secret, or one session of the portal, has half of them at
-//! most.
+//! Limits concurrent requests per subscriber: they take database connections, and their bodies memory. The main API
+//! secret, the additional ones together, and the portal have separate limits, so that a thief of one of them can't keep
+//! the owner from ending it. One additional secret, or one session of the portal, gets half of its limit at most.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
@@ -14,25 +13,25 @@ use mailgate_types::audit::{Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::shared_places::{Busy, Joined, Place, SharedPlaces};
 
-/// Requests of one credential, and of one way in, that are served or wait for a place, and how long they wait.
+/// Requests of one credential, and of one kind of credential, that run or wait for a place, and how long they wait.
 const WAITING: usize = 64;
 const WAITING_TOGETHER: usize = 4 * WAITING;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whose: the subscriber, and how it was let in.
+/// The owner of a place: the subscriber, and its kind of credential.
 type Holder = (SubscriberId, Discriminant<Credential>);
 
 /// The places of a process.
 #[derive(Debug, Clone)]
 pub(super) struct RequestPlaces {
-    /// Of one way in.
+    /// Of one kind of credential.
     together: SharedPlaces<Holder>,
-    /// Of one of several credentials of a way in.
+    /// Of one of several credentials of a kind.
     own: SharedPlaces<Uuid>,
 }
 
 impl RequestPlaces {
-    /// Places that leave each holder a fifth of the database's connections, two at least.
+    /// Places such that each holder gets a fifth of the database's connections, at least two.
     pub(super) fn new(connections: u32) -> Self {
         let each = usize::try_from(connections / 5).unwrap_or_default().max(2);
         Self {
@@ -64,7 +63,7 @@ impl Accounts {
             return Ok(RequestPlace(None));
         };
         let RequestPlaces { together, own } = &self.request_places;
-        // Its own first: what waits for itself stands in front of no other.
+        // The credential's own place first: a request that waits for it blocks no other credential.
         let own = match one_of_several(shown.credential) {
             Some(id) => Some(own.join(id, WAITING).ok_or(Busy)?),
             None => None,
@@ -85,7 +84,7 @@ impl Accounts {
     }
 }
 
-/// The id of a credential of which a subscriber has several.
+/// The id of a credential, of a kind that a subscriber can have several of.
 fn one_of_several(credential: Credential) -> Option<Uuid> {
     match credential {
         Credential::AdditionalSecret(id) => Some(id.0),

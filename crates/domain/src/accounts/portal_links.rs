@@ -1,4 +1,4 @@
-//! Addresses that sign in to the portal once: mailed to the subscriber, or minted with its API secret.
+//! Links that sign in to the portal once: mailed to the subscriber, or minted with its API secret.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub const MINTED: TimeDelta = TimeDelta::minutes(5);
 /// Minted links that a subscriber may have open.
 const OPEN: i64 = 20;
 
-/// How long changes of an address are kept: whoever renews a stolen API secret sees them.
+/// How long changes of an address are kept: the owner who renews a stolen API secret sees them.
 const CHANGES: TimeDelta = TimeDelta::days(90);
 
 /// Rows that are removed in one statement.
@@ -34,24 +34,24 @@ const BATCH: i64 = 1_000;
 /// Why there is no link.
 #[derive(Debug, thiserror::Error)]
 pub enum MintError {
-    /// The subscriber has as many as it may.
+    /// The subscriber has reached the limit.
     #[error("too many sign-in links are open")]
     TooMany,
-    /// The address that it would be mailed to isn't the subscriber's any more.
+    /// The address that it would be mailed to is no longer the subscriber's.
     #[error("the address was changed meanwhile")]
     Moved,
     /// No token could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// Who has come by a link.
+/// A subscriber that signed in by a link.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// What the browser keeps.
+    /// The session token for the browser's cookie.
     pub token: SessionToken,
     /// The new API secret, if it was renewed.
     pub api_secret: Option<ApiSecret>,
@@ -107,7 +107,7 @@ impl Accounts {
         }
     }
 
-    /// Whether a link that would sign somebody in would renew the API secret too; `None` if it does nothing any more.
+    /// Whether a sign-in link would also renew the API secret; `None` if it is no longer valid.
     pub async fn portal_link_renews(&self, token: &LinkToken) -> Result<Option<bool>, sqlx::Error> {
         let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
@@ -120,9 +120,9 @@ impl Accounts {
         Ok(Some(by == SignedInBy::Link && !is_new))
     }
 
-    /// Signs the holder of a link in, once. With a renewal the API secret is renewed in the same transaction, so that
-    /// nobody who has it comes in between; but only if the link was mailed to an address that isn't new. It runs to
-    /// completion then, even if the caller is cancelled.
+    /// Signs the holder of a link in, once. With a renewal the API secret is renewed in the same transaction, so that a
+    /// holder of the old one can't get in between; but only if the link was mailed to an address that isn't new. It
+    /// then runs to completion even if the caller is cancelled.
     pub async fn sign_in_by_link(
         &self,
         token: LinkToken,
@@ -162,13 +162,13 @@ impl Accounts {
         } else {
             audit::begin(&self.pool, author, now).await?
         };
-        // The subscriber first (see `storage`): changes of its address lock it, and then its links.
+        // The subscriber first (see `storage`): changes of its address lock it before its links.
         subscribers::lock_fields(&mut transaction, holder).await?;
         let consumed = portal_links::consume(&mut transaction, digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
         let mut needs_secret = false;
         if by == SignedInBy::Link {
-            // Who has come by the mail reads the address; but an address that is new may be a thief's.
+            // A visitor who used a mailed link reads the address; but a new address may be a thief's.
             subscribers::confirm_email(&mut transaction, subscriber).await?;
             needs_secret = chain(&mut transaction, subscriber, now).await?.is_some();
         }
@@ -189,7 +189,7 @@ impl Accounts {
         Ok(SignedIn { token, api_secret })
     }
 
-    /// Removes the links and sessions of the portal that have ended by themselves, and old changes of addresses.
+    /// Removes expired links and sessions of the portal, and old changes of addresses.
     pub async fn forget_portal_sessions(
         &self,
         stop: &CancellationToken,

@@ -1,5 +1,5 @@
 //! Sessions of the portal: 12 hours without use, 7 days at most. Postgres has only digests of their tokens, so every
-//! replica knows all of them and nobody who reads the database can take one over.
+//! replica knows all sessions, and a reader of the database can't take one over.
 
 use std::net::IpAddr;
 
@@ -17,38 +17,38 @@ use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::secrets::{NoRandomness, SessionToken};
 use mailgate_types::sign_in::SignedInBy;
 
-/// How long a session lasts that isn't used.
+/// How long an unused session lasts.
 const IDLE: TimeDelta = TimeDelta::hours(12);
 
-/// How long it lasts however much it is used.
+/// How long any session lasts.
 const LONGEST: TimeDelta = TimeDelta::days(7);
 
-/// How fresh the moment of the last use is: no write for most requests.
+/// The precision of the time of last use, so that most requests write nothing.
 const TOUCHED: TimeDelta = TimeDelta::minutes(1);
 
 /// Characters of a browser's name that are kept.
 const USER_AGENT: usize = 200;
 
-/// Sessions that a subscriber may have: the oldest ends for a further one.
+/// Maximum sessions of a subscriber: a further one ends the oldest.
 const MOST: i64 = 50;
 
 /// Sessions that are listed.
 const LISTED: i64 = 100;
 
-/// Why nobody was signed in.
+/// Why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// The link was used, has expired, or never was.
-    #[error("the link opens nothing any more")]
+    /// The link was used, has expired, or never existed.
+    #[error("the link is no longer valid")]
     Spent,
-    /// The API secret wasn't renewed, and so nobody signed in.
+    /// The API secret wasn't renewed, so the sign-in failed.
     #[error(transparent)]
     Renew(#[from] RenewError),
     /// No token could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -57,7 +57,7 @@ pub enum SignInError {
 pub struct Visitor {
     /// Its address.
     pub address: IpAddr,
-    /// Its own words for itself.
+    /// Its User-Agent.
     pub user_agent: String,
     /// The session that it has already; a sign-in ends it.
     pub session: Option<SessionToken>,
@@ -82,8 +82,8 @@ impl Accounts {
         Ok(token)
     }
 
-    /// Opens a session within the caller's transaction, and returns what the trail is to have of it. It says how its
-    /// holder came in, and whether that stands back behind the API secret.
+    /// Opens a session within the caller's transaction, and returns its audit entry. It records how its holder signed
+    /// in, and whether that has lower priority than the API secret.
     pub(super) async fn open_session(
         &self,
         connection: &mut PgConnection,
@@ -119,7 +119,7 @@ impl Accounts {
         Ok((token, id, entry))
     }
 
-    /// The open session of a token, and whose it is.
+    /// The open session of a token, and its subscriber.
     pub async fn portal_session(
         &self,
         token: &SessionToken,

@@ -1,6 +1,6 @@
-//! Rate limits calls, over HTTP and SMTP: per key, and for most keys of a subscriber together, of which it can have as
-//! many as it likes. The limits are shared by all gateways, so each one enforces its part. A subscriber may have a rate of
-//! its own, with a burst in proportion.
+//! Rate limits calls over HTTP and SMTP: per key, and for most keys of a subscriber together, since their number is up
+//! to the subscriber. The limits are shared by all gateways, so each one enforces its part. A subscriber may have its
+//! own rate, with a proportional burst.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +16,7 @@ use super::Accounts;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::limiter::KeyedLimiter;
 
-/// What all send keys and additional API secrets of a subscriber may do together, in keys that do as much as each may.
+/// The limit of all send keys and additional API secrets of a subscriber together, as a multiple of one key's.
 const KEYS_TOGETHER: u32 = 10;
 
 /// The rate limits.
@@ -37,7 +37,7 @@ struct Share {
     own: HashMap<NonZeroU32, Limiters>,
 }
 
-/// Counts what is done at one rate.
+/// Counts calls at one rate.
 #[derive(Debug)]
 struct Limiters {
     per_second: NonZeroU32,
@@ -46,11 +46,11 @@ struct Limiters {
     subscribers: KeyedLimiter<SubscriberId>,
 }
 
-/// Whose calls are counted.
+/// The holder of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalledBy {
-    /// A subscriber's main API secret, or its portal: by themselves, so that whoever has the other keys can't keep their
-    /// owner from ending them.
+    /// A subscriber's main API secret, or its portal: counted separately, so that a thief of the other keys can't keep
+    /// their owner from ending them.
     Owner(SubscriberId),
     /// A send key or an additional API secret: the key (or the app whose main key it is), and the subscriber.
     Key(Uuid, SubscriberId),
@@ -67,7 +67,7 @@ pub struct RateDecision {
     pub remaining: u32,
     /// Set if the call exceeds the limit: how long to wait before the next one.
     pub retry_after: Option<Duration>,
-    /// Whether it is the subscriber's keys together that exceed theirs.
+    /// Whether the subscriber's keys together exceed their limit.
     pub is_of_all: bool,
 }
 
@@ -100,7 +100,7 @@ impl Rates {
         };
         let mut share = self.share.write().unwrap_or_else(PoisonError::into_inner);
         let living = share.living;
-        // Those of rates that no subscriber has any more.
+        // Limiters for rates that no subscriber has any more.
         share.own.retain(|_, limiters| !limiters.is_idle());
         let begin = || Limiters::new(own.get(), self.burst_at(own), living);
         share.own.entry(own).or_insert_with(begin).decide(by)
@@ -143,13 +143,13 @@ impl Limiters {
         }
     }
 
-    /// Counts a call: how many are left, or how long to wait, and whether for what the subscriber's keys do together.
+    /// Counts a call: returns how many are left, or how long to wait, and whether for the subscriber's common limit.
     fn count(&self, by: CalledBy) -> Result<u32, (Duration, bool)> {
         let (key, subscriber) = match by {
             CalledBy::Owner(subscriber) => (subscriber.0, None),
             CalledBy::Key(key, subscriber) => (key, Some(subscriber)),
         };
-        // One that is over its own limit uses up nothing of the others'.
+        // A key that exceeds its own limit doesn't use up the common one.
         let left = self.keys.count(&key).map_err(|wait| (wait, false))?;
         let Some(subscriber) = subscriber else {
             return Ok(left);
@@ -171,7 +171,7 @@ impl Limiters {
         }
     }
 
-    /// Whether nobody has used up anything.
+    /// Whether no calls are counted at the moment.
     fn is_idle(&self) -> bool {
         self.keys.held() == 0 && self.subscribers.held() == 0
     }
@@ -194,7 +194,7 @@ impl Accounts {
         self.rates.share_among(living);
     }
 
-    /// Counts a call, at the rate of its subscriber's own if it has one.
+    /// Counts a call, at its subscriber's own rate if it has one.
     #[must_use]
     pub fn count_call(&self, by: CalledBy, own: Option<NonZeroU32>) -> RateDecision {
         self.rates.count(by, own)
@@ -245,14 +245,14 @@ mod tests {
 
     #[test]
     fn more_keys_are_no_more_than_ten_and_never_the_owner() {
-        // So slow that none comes back during the test.
+        // So slow that no call is regained during the test.
         let share = Limiters::new(1, 100, 1);
         let (one, other) = (SubscriberId(Uuid::nil()), SubscriberId(Uuid::max()));
         let mut refused = 0;
         for key in 1..31 {
             for _ in 0..101 {
                 let by = CalledBy::Key(Uuid::from_u128(key), one);
-                // The hundred-and-first is its own fault.
+                // The hundred and first exceeds the key's own limit.
                 refused += usize::from(matches!(share.count(by), Err((_, true))));
             }
         }

@@ -30,20 +30,20 @@ use mailgate_types::signing_secret::OVERLAP;
 /// Why nothing was renewed.
 #[derive(Debug, thiserror::Error)]
 pub enum RenewError {
-    /// Its owner is gone.
-    #[error("it is gone")]
+    /// Its owner was deleted.
+    #[error("the owner of the key was deleted")]
     Gone,
-    /// The API secret was renewed as often within [`COUNTED`] as it may be.
+    /// The API secret has reached its limit of renewals within [`COUNTED`].
     #[error("the API secret was renewed too often")]
     TooOften,
-    /// A renewal that ends what was created is under way.
-    #[error("another renewal is under way")]
+    /// Another renewal that also revokes is in progress.
+    #[error("another renewal is in progress")]
     UnderWay,
-    /// The address that was to be taken back can't be any more.
-    #[error("the address that was to be taken back is another one, or its time is over")]
+    /// The address to be restored can no longer be restored.
+    #[error("the address can no longer be restored")]
     EmailMoved,
-    /// It isn't the current one any more that was to be renewed.
-    #[error("it was renewed already")]
+    /// The key to be renewed is no longer the current one.
+    #[error("the key was already renewed")]
     Before,
     /// No key could be generated.
     #[error(transparent)]
@@ -52,10 +52,10 @@ pub enum RenewError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
-    #[error("the renewal was cut off")]
+    #[error("the renewal was interrupted")]
     CutOff,
 }
 
@@ -74,7 +74,7 @@ async fn lock(
     }
 }
 
-/// Which address a renewal takes back, of one that was changed of late.
+/// The address that a renewal restores after a recent change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum RestoredEmail {
     /// None: it stays changed.
@@ -86,23 +86,23 @@ pub enum RestoredEmail {
     Only(String),
 }
 
-/// How an API secret is renewed.
+/// The options of a renewal of an API secret.
 #[derive(Debug, Clone, Default)]
 pub struct Renewal {
-    /// The mark of the one that is to be renewed; `None`: whichever it is.
+    /// The mark of the secret to be renewed; `None`: any.
     pub last: Option<String>,
-    /// The portal session in which it is renewed: all others end.
+    /// The portal session that renews it: all others end.
     pub kept: Option<PortalSessionId>,
-    /// Whether what was created with this secret and former ones ends.
+    /// Whether everything created with this secret and former ones ends.
     pub revokes: bool,
-    /// Which address is taken back.
+    /// The address to be restored.
     pub restores: RestoredEmail,
-    /// Whether it is done by who has come by the account's mail: they may however often it was done, as the operator may.
+    /// Whether it is done by a visitor with a mailed link, who has no limit of renewals, like the operator.
     pub is_by_mail: bool,
 }
 
 impl Renewal {
-    /// One that ends what was created, and takes a changed address back unless it is kept.
+    /// A renewal that revokes, and restores a changed address unless it is kept.
     #[must_use]
     pub fn ending_all(keeps_email: bool) -> Self {
         Self {
@@ -117,23 +117,23 @@ impl Renewal {
     }
 }
 
-/// Renewals of a subscriber that go on without their clients, of which all but one are by who reads its mail.
+/// Renewals of a subscriber that continue without their clients; all but one are by mailed links.
 pub(super) const MOST_UNCUT: usize = 3;
 
-/// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: who renewed without end a secret that was
-/// stolen would keep its owner out.
+/// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: unlimited renewals with a stolen secret
+/// would keep its owner out.
 const MOST: i64 = 60;
 
-/// Renewals within [`COUNTED`] that are told by mail.
+/// Renewals within [`COUNTED`] that are notified by mail.
 const MOST_TOLD: i64 = 10;
 
 /// The time in which renewals are counted.
 const COUNTED: TimeDelta = TimeDelta::hours(24);
 
 impl Accounts {
-    /// Renews the API secret; returns what was created with it and former ones. Other sessions of the portal end, and the
-    /// account's address is told by mail. What was authenticated by the old one and is under way changes nothing any more.
-    /// A renewal that revokes runs to completion even if the caller is cancelled.
+    /// Renews the API secret; returns everything created with it and former ones. Other sessions of the portal end, and
+    /// the account's address is notified by mail. Requests in progress that the old one authenticated can change
+    /// nothing any more. A renewal that revokes runs to completion even if the caller is cancelled.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
@@ -152,8 +152,8 @@ impl Accounts {
         self.uncut(subscriber, 1, renewing).await
     }
 
-    /// Runs a renewal to completion even if the caller is cancelled, unless `most` of the subscriber's are under way: it
-    /// goes on without its client, and so without the place of its request.
+    /// Runs a renewal to completion even if the caller is cancelled, unless `most` of the subscriber's are in progress:
+    /// it continues without its client, and so without the place of its request.
     pub(super) async fn uncut<T: Send + 'static, E: From<RenewError> + Send + 'static>(
         &self,
         subscriber: SubscriberId,
@@ -170,8 +170,8 @@ impl Accounts {
         renewing.map_err(|_| RenewError::CutOff)?
     }
 
-    /// A renewal by who reads the account's mail, within the transaction of what else its link is for; `kept` is the
-    /// portal session that stays.
+    /// A renewal by a mailed link, within the transaction of the link's action; `kept` is the portal session that
+    /// stays.
     pub(super) async fn renew_by_mail(
         &self,
         transaction: &mut AuditedTransaction,
@@ -204,7 +204,7 @@ impl Accounts {
         Ok(renewed)
     }
 
-    /// The renewal, within a transaction that has the subscriber to itself.
+    /// The renewal, within a transaction with an exclusive lock on the subscriber.
     async fn replace_within(
         &self,
         transaction: &mut AuditedTransaction,
@@ -217,7 +217,7 @@ impl Accounts {
             .seal_keys
             .seal(&api_secret_context(subscriber), secret.expose())?;
         let digest = self.seal_keys.lookup_digest(secret.expose());
-        // Not of before the wait: what was created meanwhile is of before the renewal.
+        // Taken after the wait for the lock: items created meanwhile are from before the renewal.
         let now = self.clock.now();
         let stored = subscribers::stored_api_secret(transaction, subscriber).await?;
         let (stored, since) = stored.ok_or(RenewError::Gone)?;
@@ -253,7 +253,7 @@ impl Accounts {
         let entry = entry.with(json!({ "revoked": renewal.revokes }));
         let fields = subscribers::lock_fields(transaction, subscriber).await?;
         let email = fields.and_then(|fields| fields.email);
-        // As they are now: who has the old secret may change the address before the mail leaves.
+        // With the current address: a holder of the old secret may change it before the mail is sent.
         let former = chain.map(|chain| chain.begun.former_email);
         let reader = if former.is_some() {
             RenewalReader::New
@@ -300,7 +300,7 @@ impl Accounts {
     }
 
     /// Renews the secret of the app's `webhook_url`; pending deliveries there are signed with it too. The old one
-    /// signs beside it for [`OVERLAP`]; one that was replaced before that ends immediately.
+    /// signs beside it for [`OVERLAP`]; an even older one ends immediately.
     pub async fn renew_webhook_secret(
         &self,
         app: AppId,

@@ -21,7 +21,7 @@ const ROUNDS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum ResealError {
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// Nothing can be sealed.
     #[error(transparent)]
@@ -103,7 +103,7 @@ async fn go_through(
     let mut found = Resealed::default();
     let mut after = None;
     loop {
-        // Not held between batches: the command takes no more of the pool than a request.
+        // Not held between batches: the command uses no more of the pool than a request.
         let mut connection = pool.acquire().await?;
         let values = column
             .read(

@@ -25,8 +25,8 @@ const MAIN: &str = "Main send key";
 /// Why a send key was not created, changed or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum SendKeyError {
-    /// The app is gone.
-    #[error("the app is gone")]
+    /// The app was deleted.
+    #[error("the app was deleted")]
     AppGone,
     /// The app has no such key.
     #[error("the app has no such send key")]
@@ -34,11 +34,11 @@ pub enum SendKeyError {
     /// It is the main key.
     #[error("the main send key can be renewed, but not restricted or deleted")]
     Main,
-    /// The app has as many keys as it may have.
+    /// The app has reached its limit of keys.
     #[error("an app may have {MOST_SEND_KEYS} additional send keys at most; delete one first")]
     TooMany,
-    /// These are no mailboxes of the app.
-    #[error("these are no mailboxes of the app")]
+    /// Some of the mailboxes don't belong to the app.
+    #[error("these mailboxes don't belong to the app")]
     ForeignMailboxes(Vec<CredentialId>),
     /// No key could be generated.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum SendKeyError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -87,7 +87,7 @@ pub struct ShownSendKey {
 }
 
 impl Accounts {
-    /// An app's send keys, the main one first; none if the app is gone.
+    /// An app's send keys, the main one first; none if the app was deleted.
     pub async fn send_keys(&self, app: AppId) -> Result<Vec<ShownSendKey>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let Some((created_at, last_used_at)) = apps::send_key_times(&mut connection, app).await?
@@ -155,7 +155,7 @@ impl Accounts {
         Ok((key, value))
     }
 
-    /// Changes an additional key; returns it as it is then.
+    /// Changes an additional key; returns the changed key.
     ///
     /// # Errors
     ///

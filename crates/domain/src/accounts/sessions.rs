@@ -77,7 +77,7 @@ impl Accounts {
         }
     }
 
-    /// Ends the sessions of apps that are gone from the database: for when an announcement was missed.
+    /// Ends the sessions of apps deleted from the database: for when an announcement was missed.
     pub async fn end_orphaned_sessions(&self) -> Result<(), sqlx::Error> {
         let apps: Vec<AppId> = self.sessions.by_app().keys().copied().collect();
         if apps.is_empty() {

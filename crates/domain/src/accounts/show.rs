@@ -20,10 +20,10 @@ pub enum ShowError {
     #[error("a stored key can't be opened: {0}")]
     Unseal(#[from] UnsealError),
     /// A stored key is malformed.
-    #[error("a stored key has not the form of one")]
+    #[error("a stored key is malformed")]
     Form,
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -44,12 +44,12 @@ pub struct AppCredentials {
     pub send_key: SendKey,
 }
 
-/// What signs for an app's `webhook_url`.
+/// The signing secrets of an app's `webhook_url`.
 #[derive(Debug)]
 pub struct WebhookSecrets {
     /// The current one.
     pub secret: WebhookSecret,
-    /// Until when the one before signs too; `None` if there is none.
+    /// The end of the previous one's overlap; `None` if there is none.
     pub previous_expires_at: Option<DateTime<Utc>>,
 }
 
@@ -122,7 +122,7 @@ impl Accounts {
         )?)
     }
 
-    /// A subscriber's API secret, shown in the portal: the trail has it.
+    /// A subscriber's API secret, shown in the portal: recorded in the audit trail.
     pub async fn reveal_api_secret(
         &self,
         subscriber: &Subscriber,
@@ -135,7 +135,7 @@ impl Accounts {
         Ok(secret)
     }
 
-    /// An app's send key, shown in the portal; `None` when the app is gone.
+    /// An app's send key, shown in the portal; `None` if the app was deleted.
     pub async fn reveal_send_key(
         &self,
         app: AppId,
@@ -148,7 +148,7 @@ impl Accounts {
         Ok(shown)
     }
 
-    /// What signs webhooks to an app's `webhook_url`, shown in the portal; `None` if the app is gone.
+    /// The signing secrets of an app's `webhook_url`, shown in the portal; `None` if the app was deleted.
     pub async fn reveal_webhook_secret(
         &self,
         app: AppId,
@@ -173,13 +173,13 @@ impl Accounts {
         transaction.commit_change(entry).await
     }
 
-    /// An app's send key, for its subscriber; `None` when the app is gone.
+    /// An app's send key, for its subscriber; `None` if the app was deleted.
     pub async fn send_key(&self, app: AppId) -> Result<Option<SendKey>, ShowError> {
         let credentials = self.app_credentials(app).await?;
         Ok(credentials.map(|credentials| credentials.send_key))
     }
 
-    /// What signs webhooks to an app's `webhook_url`, for its subscriber; `None` if the app is gone.
+    /// The signing secrets of an app's `webhook_url`, for its subscriber; `None` if the app was deleted.
     pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecrets>, ShowError> {
         let sealed = {
             let mut connection = self.pool.acquire().await?;

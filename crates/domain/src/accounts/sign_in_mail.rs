@@ -1,7 +1,6 @@
-//! Mails links that sign in to the portal.
-//!
-//! Whoever asks is answered before anybody looks for the address, so neither the answer nor its time tells who has an
-//! account. What waits here is lost with the process: its sender asks again.
+//! Mails sign-in links for the portal.
+//! A request is answered before the address is looked up, so neither the response nor its timing reveals whether there
+//! is an account. Queued mails are lost with the process: the user requests another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,10 +28,10 @@ use mailgate_types::sign_in::SignedInBy;
 /// How long a mailed link lasts.
 const LIFE: TimeDelta = TimeDelta::minutes(15);
 
-/// Mailed links that a subscriber may have open: nobody's mailbox is filled by others who know the address.
+/// Maximum open mailed links of a subscriber, so that others who know the address can't flood its mailbox.
 const OPEN: i64 = 3;
 
-/// Accounts of one address that get a link though nobody has shown to read it.
+/// Maximum accounts of one unconfirmed address that get a link.
 const UNCONFIRMED: i64 = 100;
 
 /// Addresses that wait for their mail.
@@ -41,15 +40,15 @@ const WAITING: usize = 100;
 /// Mails that are sent concurrently.
 const CONCURRENT: usize = 4;
 
-/// The pauses before further attempts: who waits for a link waits no longer.
+/// The pauses before further attempts: nobody waits longer for a link.
 const PAUSES: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
-/// So many wait for their mail that there is no place for another.
+/// The queue of sign-in mails is full.
 #[derive(Debug, thiserror::Error)]
-#[error("too many sign-in links are being asked for")]
+#[error("too many sign-in links are being requested")]
 pub struct TooBusy;
 
-/// Takes addresses that want a link.
+/// Queues addresses for a link.
 #[derive(Debug, Clone)]
 pub struct SignInMail(mpsc::Sender<EmailAddress>);
 
@@ -64,9 +63,9 @@ pub struct SignInMailer {
 struct Sender {
     accounts: Accounts,
     relay: Arc<Relay>,
-    /// Where the portal is, without a slash at its end.
+    /// The portal's URL, without a slash at its end.
     portal: String,
-    /// Who runs it.
+    /// The operator's name.
     operator: String,
 }
 
@@ -79,7 +78,7 @@ struct Html<'a> {
 }
 
 impl SignInMail {
-    /// Both ends. `portal` is where people reach the portal, `operator` who runs it.
+    /// Both ends. `portal` is the portal's URL, `operator` the operator's name.
     #[must_use]
     pub fn new(
         accounts: Accounts,
@@ -97,7 +96,7 @@ impl SignInMail {
         (Self(ask), SignInMailer { asked, sender })
     }
 
-    /// Has a link mailed to each account of this address, if there is any.
+    /// Queues a link for each account of this address, if there is any.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl Sender {
         let by_address = match self.links(asked).await {
             Ok(by_address) => by_address,
             Err(error) => {
-                trouble!(error, error, "a sign-in link can't be made");
+                trouble!(error, error, "a sign-in link can't be created");
                 return;
             }
         };
@@ -140,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// The name and the link of each account, by its own spelling of the address: no other is mailed to.
+    /// The name and the link of each account, by its own spelling of the address: mail goes to no other spelling.
     async fn links(
         &self,
         asked: &EmailAddress,
@@ -166,7 +165,7 @@ impl Sender {
                 Ok((token, _)) => {
                     transaction.commit().await?;
                     let url = format!("{}/sign-in/{}", self.portal, token.expose());
-                    // Names are anybody's to choose; the id and the day are not.
+                    // Names can be chosen freely; the id and the day can't.
                     let words = format!(
                         "Sign in as {} ({id}, created {})",
                         plain_name(&label),
@@ -175,14 +174,14 @@ impl Sender {
                     by_address.entry(email).or_default().push((words, url));
                 }
                 Err(MintError::TooMany) => {
-                    tracing::warn!(subscriber_id = %id, "a subscriber has as many sign-in links as it may: no further one is mailed");
+                    tracing::warn!(subscriber_id = %id, "a subscriber has reached its limit of sign-in links: no further one is mailed");
                 }
                 Err(MintError::Moved) => {}
                 Err(MintError::NoRandomness(error)) => {
-                    tracing::error!(%error, "a sign-in link can't be made");
+                    tracing::error!(%error, "a sign-in link can't be created");
                 }
                 Err(MintError::Database(error)) => {
-                    trouble!(error, error, "a sign-in link can't be made");
+                    trouble!(error, error, "a sign-in link can't be created");
                 }
             }
         }
@@ -237,7 +236,7 @@ impl Sender {
         Ok(compose(fields, &from.address, now, &id))
     }
 
-    /// Submits it, again if it may help.
+    /// Submits it, with retries if they may help.
     async fn send(&self, mail: &Composed) {
         let mut pauses = PAUSES.into_iter();
         loop {

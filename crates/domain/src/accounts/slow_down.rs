@@ -47,7 +47,7 @@ impl Accounts {
         self.pace(address).await;
     }
 
-    /// Counts something of which an address may do as little as it may fail, and waits if it was too much recently.
+    /// Counts an action that is limited like failed sign-ins, and waits if there were too many recently.
     pub async fn pace(&self, address: IpAddr) {
         if self.failures.count(address) {
             self.held_back.add(address);

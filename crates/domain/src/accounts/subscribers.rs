@@ -15,8 +15,8 @@ impl Accounts {
         subscribers::list(&mut connection).await
     }
 
-    /// Changes a subscriber, at the payment provider too; returns its fields afterwards, `None` if it is gone. A new
-    /// address waits for its confirmation where a link can be mailed; the present one stops such a change.
+    /// Changes a subscriber, at the payment provider too; returns its new fields, `None` if it was deleted. A new
+    /// address must be confirmed if a link can be mailed; setting the current one cancels such a change.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Recipients that have bounced for good. They are noted for every app, and count for those that choose to refuse
-//! messages to them (`suppress_bounced`).
+//! Recipients that have bounced permanently. They are recorded for every app, and apply to apps that refuse messages to
+//! them (`suppress_bounced`).
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -26,12 +26,12 @@ const BATCH: i64 = 1_000;
 pub struct SuppressionPage {
     /// The last to bounce first.
     pub suppressions: Vec<Suppression>,
-    /// How many there are in all.
+    /// Their total number.
     pub total: i64,
 }
 
 impl Accounts {
-    /// The keys of those of an app's recipients that have bounced. The app is one that refuses messages to them.
+    /// The keys of an app's recipients that have bounced. The app refuses messages to them.
     pub async fn suppressed(
         &self,
         app: AppId,
@@ -89,7 +89,7 @@ impl Accounts {
         Ok(deleted)
     }
 
-    /// Removes the suppressions that count no longer, and those that an app has too many of.
+    /// Removes expired suppressions, and the oldest of an app with too many.
     pub async fn forget_suppressions(&self) -> Result<(), sqlx::Error> {
         let past = Past::by(&self.clock).before(KEPT);
         let mut connection = self.pool.acquire().await?;

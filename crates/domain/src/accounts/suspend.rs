@@ -1,4 +1,4 @@
-//! Suspends a subscriber at the operator's word: nothing of it is sent, whatever it has paid, until it is resumed.
+//! Suspends a subscriber for the operator: none of its mail is sent, whatever it has paid, until it is resumed.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -10,13 +10,13 @@ use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::Notice;
 
-/// Characters of a reason.
+/// Longest reason, in characters.
 pub const MOST_REASON: usize = 250;
 
 impl Accounts {
-    /// Suspends a subscriber for a reason that it reads, or with `None` resumes it. One that is suspended already has
-    /// another reason afterwards. Gateways that remember its apps learn of it before they take its next message.
-    /// Returns whether anything has changed; `None` if there is no such subscriber.
+    /// Suspends a subscriber for a reason that it can read, or resumes it with `None`. If it is already suspended, the
+    /// reason is replaced. Gateways that cache its apps notice before they accept its next message. Returns whether
+    /// anything has changed; `None` if there is no such subscriber.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl Accounts {
         author: Author,
     ) -> Result<Option<bool>, sqlx::Error> {
         let now = self.clock.now();
-        // What its credentials have begun has ended: no app is created for it after this.
+        // Requests of its credentials have ended: no app is created for it after this.
         let begun = audit::begin_alone(&self.pool, author, id, now).await?;
         let Some(mut transaction) = begun else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Accounts {
                 Notice::AccountResumed { at: now },
             ),
         };
-        // Whoever is deleted could do nothing about it.
+        // A deleted subscriber couldn't act on it.
         if deletion::due_at(&mut transaction, id).await?.is_none() {
             let event = format!("{action} {}", Uuid::new_v4());
             billing_notices::insert(&mut transaction, id, &event, &notice, now).await?;

@@ -57,7 +57,7 @@ impl Billing {
             }
             Err(error) => error,
         };
-        // What the database refuses permanently it would refuse for a week.
+        // The database would keep refusing it for a week.
         let is_refused = matches!(&error, BillingError::Database(error) if is_refusal(error));
         let given_up = is_refused || event.attempts >= ATTEMPTS;
         trouble!(
@@ -173,7 +173,7 @@ impl Billing {
             };
             let subscriber = before.subscriber;
             if billing_notices::insert(connection, subscriber, &event.id, &notice, now).await? {
-                tracing::info!(subscriber_id = %subscriber, event_id = event.id, notice = notice.kind(), "a notice is on its way");
+                tracing::info!(subscriber_id = %subscriber, event_id = event.id, notice = notice.kind(), "a notice was queued");
             }
         }
         Ok(())

@@ -47,7 +47,8 @@ impl Billing {
             .subscription_id
             .as_deref()
             .ok_or(BillingError::NoSubscription)?;
-        // One that was deleted and restored may still end for that reason alone: from now on it does for its owner's.
+        // The subscription of a restored subscriber may still be set to end; from now on it ends because its owner
+        // cancelled it.
         let ends_as_deleted = account.renewal_stopped;
         if ends_as_deleted {
             self.note_renewal(subscriber, false).await?;
@@ -58,7 +59,7 @@ impl Billing {
             });
         }
         let key = format!("mailgate-cancel-{}", Uuid::new_v4());
-        // The secret may have been renewed while the provider was asked.
+        // The secret may have been renewed during the call to the provider.
         self.permit(author).await?;
         client
             .set_cancel_at_period_end(subscription, true, &key)

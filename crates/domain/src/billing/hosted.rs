@@ -55,7 +55,7 @@ impl Billing {
         Ok(page.url)
     }
 
-    /// Records that a page is given to a subscriber, unless what let it in has ended.
+    /// Records that a subscriber gets a page, unless its credential has ended.
     async fn record_page(
         &self,
         subscriber: SubscriberId,

@@ -9,14 +9,14 @@ use mailgate_storage::billing_jobs::{self, Job, JobKind};
 use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::SubscriberId;
 
-/// How long a request may be on its way to the provider, with a lot to spare: the lease of whoever sent it is shorter.
+/// How long a request may be in transit to the provider, with a wide margin: its sender's lease is shorter.
 const ARRIVES_WITHIN: TimeDelta = TimeDelta::hours(1);
 
 /// Subscribers without a subscription found in one round.
 const MISSING: i64 = 1_000;
 
-/// When a job that is done is done once more: what was on its way to the provider when a subscriber was deleted may
-/// arrive after its subscriptions were ended, and nobody else would end what that creates.
+/// When a finished job runs once more: a request in transit when a subscriber was deleted may arrive after its
+/// subscriptions were ended, and nothing else would end a subscription that it creates.
 fn again(job: &Job) -> Option<DateTime<Utc>> {
     match job.kind {
         JobKind::End => Some(job.created_at + ARRIVES_WITHIN),
@@ -54,7 +54,7 @@ impl Billing {
             match &done {
                 Ok(()) | Err(BillingError::Gone) => {
                     let now = self.clock.now();
-                    // By the earlier of two clocks, and without looking all the time.
+                    // By the earlier of two clocks, and without checking all the time.
                     match again(&job).filter(|again| *again > self.clock.agreed()) {
                         Some(again) => {
                             let again = again.max(now + TimeDelta::minutes(1));
@@ -113,7 +113,10 @@ impl Billing {
         let now = self.clock.now();
         let found = billing_jobs::enqueue_missing(&mut connection, now, MISSING).await?;
         if found > 0 {
-            tracing::info!(subscribers = found, "subscribers get a subscription");
+            tracing::info!(
+                subscribers = found,
+                "subscriptions will be created for subscribers without one"
+            );
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 /// The status of a subscription; `None` if there is none.
 pub type State = Option<SubscriptionStatus>;
 
-/// What happens to a subscription.
+/// The trigger of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// A payment method was entered and is now the customer's default.
@@ -225,7 +225,7 @@ mod tests {
                     Some((past_due, alert)), // open: the first payment after the trial
                     Some((past_due, alert)),
                     Some((past_due, alert)), // open: the next attempt failed too
-                    Some((past_due, alert)), // open: what the provider says next decides
+                    Some((past_due, alert)), // open: the provider's next report decides
                     Some((canceled, STAYS)), // open: an ended one never comes back
                 ],
             ),
@@ -261,7 +261,7 @@ mod tests {
             (
                 T::Reactivate,
                 [
-                    None,                   // open: nothing to reactivate; the first one is on its way
+                    None,                   // open: nothing to reactivate; the first one is being created
                     Some((trialing, card)), // open: the card makes it active, see the first row
                     Some((active, STAYS)),  // open: nothing to do
                     Some((active, pay)),
@@ -275,7 +275,7 @@ mod tests {
                     None, // open: nothing to cancel
                     Some((trialing, STAYS)),
                     Some((active, STAYS)),
-                    None, // open: what isn't paid for ends by itself
+                    None, // open: an unpaid subscription ends by itself
                     None, // open: the same
                     None, // open: it has ended
                 ],
@@ -285,7 +285,7 @@ mod tests {
                 [
                     None,                    // open: no period without a subscription
                     Some((canceled, STAYS)), // open: cancelled within the trial
-                    Some((canceled, STAYS)), // open: what the schedule said
+                    Some((canceled, STAYS)), // open: as scheduled
                     Some((canceled, STAYS)), // open: a payment failed before the end
                     Some((canceled, STAYS)), // open: the same
                     Some((canceled, STAYS)), // open: a repeated event

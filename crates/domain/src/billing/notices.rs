@@ -1,10 +1,8 @@
-//! Sends the notices that events have brought, each once: a row of the outbox is claimed with a lease, the
-//! relay is asked, and the outcome is recorded.
-//!
-//! A notice whose connection broke once the message was out may have arrived. It isn't sent again: somebody
-//! who misses a notice still sees the alert in the portal, but somebody who gets one twice thinks of two
-//! failed payments. What guards the account is sent again: of two such mails one is too many, of none the owner
-//! knows nothing.
+//! Sends the notices of events, each once: a row of the outbox is claimed with a lease, submitted to the relay, and its
+//! outcome recorded.
+//! A notice whose connection broke after the message was sent may have arrived. It isn't sent again: a user who misses
+//! a notice still sees the alert in the portal, but one who gets it twice assumes two failed payments. Security notices
+//! are sent again: a duplicate does less harm than an owner who isn't warned.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -29,19 +27,19 @@ use mailgate_types::notice::Notice;
 use mailgate_types::past::Past;
 use mailgate_types::seal::SealKeys;
 
-/// Notices that are sent at once.
+/// Notices that are sent concurrently.
 const BATCH: i64 = 4;
 
-/// What a lease has beyond the time that a submission can take.
+/// The margin of a lease beyond the longest submission.
 const LEASE_MARGIN: TimeDelta = TimeDelta::minutes(2);
 
 /// The pauses between attempts, in minutes; the last one stays.
 const PAUSES: [i64; 6] = [1, 5, 15, 60, 120, 360];
 
-/// How long a notice is tried: later it would tell of what is long past.
+/// How long a notice is retried: later it would be out of date.
 const PATIENCE: TimeDelta = TimeDelta::days(3);
 
-/// How long the outbox keeps what was sent or given up. No event comes again after so long.
+/// How long the outbox keeps notices that were sent or given up. No event is repeated after that.
 const KEPT: TimeDelta = TimeDelta::days(90);
 
 /// Rows that are removed in one statement.
@@ -56,17 +54,17 @@ pub struct Notices {
     pages: MailedPages,
 }
 
-/// Where the mails lead to.
+/// The pages that the mails link to.
 #[derive(Debug, Clone, Default)]
 pub struct MailedPages {
-    /// Where subscribers see to their payments.
+    /// The page where subscribers manage their payments.
     pub billing: Option<Arc<str>>,
     /// The portal, without a slash at its end, and the keys that its links are sealed with.
     pub portal: Option<(Arc<str>, Arc<SealKeys>)>,
 }
 
 impl MailedPages {
-    /// Where a notice leads to beside what it has from the provider; `None`: nowhere.
+    /// The page that a notice links to, besides the provider's; `None`: none.
     fn of(&self, notice: &Notice) -> Result<Option<String>, String> {
         let (step, id) = match notice {
             Notice::EmailChange { step, id, .. } => (step, id),
@@ -104,7 +102,7 @@ impl Notices {
         }
     }
 
-    /// Sends some of those that are due; answers how many it took up.
+    /// Sends some of the due notices; returns how many it claimed.
     pub async fn send_due(&self) -> Result<usize, sqlx::Error> {
         let now = self.clock.now();
         let patience = self
@@ -120,7 +118,7 @@ impl Notices {
         Ok(due.len())
     }
 
-    /// Forgets notices that had their outcome long ago.
+    /// Deletes notices that were completed long ago.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let past = Past::by(&self.clock).before(KEPT);
         loop {
@@ -134,7 +132,7 @@ impl Notices {
 
     async fn send(&self, due: &Due) -> Result<(), sqlx::Error> {
         let Some(relay) = &self.relay else {
-            // Of payments there is no other word; everything else stands in the audit trail.
+            // Payments are mentioned nowhere else; everything else is in the audit trail.
             if is_once(due) {
                 tracing::warn!(
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
@@ -219,7 +217,7 @@ impl Notices {
     }
 }
 
-/// Whether it is rather lost than sent twice.
+/// Whether losing it is better than sending it twice.
 fn is_once(due: &Due) -> bool {
     due.notice.as_ref().is_none_or(Notice::is_of_payments)
 }
@@ -228,13 +226,13 @@ fn kind(due: &Due) -> &'static str {
     due.notice.as_ref().map_or("unknown", Notice::kind)
 }
 
-/// After so many attempts.
+/// The pause after this many attempts.
 fn pause(attempts: i32) -> TimeDelta {
     let past = usize::try_from(attempts.max(1) - 1).unwrap_or(0);
     TimeDelta::minutes(PAUSES[past.min(PAUSES.len() - 1)])
 }
 
-/// Up to when an attempt makes sense.
+/// The time after which it is no longer sent.
 fn last_moment(due: &Due) -> DateTime<Utc> {
     let patience = due.created_at + PATIENCE;
     match &due.notice {
@@ -253,7 +251,7 @@ fn mail(
     pages: &MailedPages,
     at: DateTime<Utc>,
 ) -> Result<Composed, String> {
-    let notice = due.notice.as_ref().ok_or("what it tells can't be read")?;
+    let notice = due.notice.as_ref().ok_or("its content can't be read")?;
     let to = EmailAddress::parse(&due.email)
         .map_err(|error| format!("the address is not valid: {error}"))?;
     let page = pages.of(notice)?;

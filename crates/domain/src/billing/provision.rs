@@ -46,7 +46,7 @@ impl Billing {
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a subscription was created");
         match self.look(subscriber).await {
             Ok(_) => {}
-            // If the subscriber was deleted meanwhile, end what was created.
+            // If the subscriber was deleted meanwhile, end the new subscription.
             Err(BillingError::Gone) => self.enqueue_end(subscriber, &customer).await?,
             Err(error) => return Err(error),
         }
@@ -105,7 +105,7 @@ impl Billing {
         Ok(())
     }
 
-    /// Has the subscriptions of a subscriber ended that was deleted while one was created.
+    /// Schedules the end of a subscriber's subscriptions if it was deleted while one was created.
     pub(super) async fn enqueue_end(
         &self,
         subscriber: SubscriberId,

@@ -1,5 +1,5 @@
-//! The billed quantity: always the number of active mailboxes at the time the provider is called. And whether the
-//! subscription renews, which that of a deleted subscriber doesn't.
+//! The billed quantity: always the number of active mailboxes at the time the provider is called. And the renewal: the
+//! subscription of a deleted subscriber doesn't renew.
 
 use super::{Billing, BillingError};
 use mailgate_providers::payprov::objects::Subscription;
@@ -30,11 +30,11 @@ impl Billing {
             return Ok(());
         };
         let now_there = client.subscription(&subscription).await?;
-        // Its end is stored by the next look.
+        // Its end is stored by the next fetch.
         if !now_there.is_alive() {
             return Ok(());
         }
-        // One that is refused holds up no other.
+        // A refused one doesn't block the others.
         let quantity = self.set_quantity(job, &now_there, quantity).await;
         let ends = now_there.is_canceled();
         self.sync_renewal(job, &account, &subscription, ends)
@@ -69,8 +69,9 @@ impl Billing {
         Ok(())
     }
 
-    /// Lets the subscription of a deleted subscriber end with its period, and that of a restored one renew, unless its owner
-    /// had canceled it. What was done is noted before the provider is called, so that it is known whatever happens.
+    /// Lets the subscription of a deleted subscriber end with its period, and that of a restored one renew, unless its
+    /// owner had cancelled it. The change is recorded before the provider is called, so that it is known whatever
+    /// happens.
     async fn sync_renewal(
         &self,
         job: &Job,
@@ -105,7 +106,7 @@ impl Billing {
         client
             .set_cancel_at_period_end(subscription, ends, &key)
             .await?;
-        tracing::info!(subscriber_id = %job.subscriber, subscription_id = subscription, ends, "whether the subscription ends with its period was set");
+        tracing::info!(subscriber_id = %job.subscriber, subscription_id = subscription, ends, "the subscription's cancellation at period end was set");
         Ok(())
     }
 

@@ -18,8 +18,8 @@ use mailgate_types::hex::hex;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How long a request for a new subscription may still arrive that nobody waits for any more, and how long the provider
-/// may go on answering its idempotency key with an error. Until then each further one is the same to it.
+/// How long an abandoned request for a new subscription may still arrive, and the provider may keep returning an error
+/// for its idempotency key. Until then, each further request reuses the key.
 const UNKNOWN: TimeDelta = TimeDelta::minutes(30);
 
 /// The outcome of a reactivation.
@@ -31,7 +31,7 @@ pub struct Reactivated {
     pub status: State,
 }
 
-/// A reactivation as far as it has come at the provider.
+/// The progress of a reactivation at the provider.
 struct AtProvider<'a> {
     subscriber: SubscriberId,
     customer: &'a str,
@@ -45,8 +45,7 @@ impl Billing {
     /// Reactivates a subscription; one call at a time. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
-    ///
-    /// [`BillingError`]; what has been paid by then stays paid.
+    /// [`BillingError`]; payments made by then are kept.
     pub async fn reactivate(
         &self,
         subscriber: SubscriberId,
@@ -119,7 +118,7 @@ impl Billing {
             };
             let ended = account.subscription_id.as_deref();
             let done = self.bring_about(&mut at, effects, status, ended).await;
-            // Also what was paid before something failed, or wasn't permitted any more; who is deleted has no trail.
+            // Also for payments made before a failure or a lost permission; a deleted subscriber has no trail.
             if at.has_changed && !matches!(done, Err(BillingError::Gone)) {
                 let action = AuditAction::SubscriptionReactivated;
                 let recorded = self.record(subscriber, action, author).await;
@@ -135,7 +134,7 @@ impl Billing {
         })
     }
 
-    /// `ended` is the subscription that a new one follows.
+    /// `ended` is the subscription that a new one replaces.
     async fn bring_about(
         &self,
         at: &mut AtProvider<'_>,
@@ -164,7 +163,7 @@ impl Billing {
         Ok(())
     }
 
-    /// Makes the payment method that was entered last the one that is charged; `false` if the customer has none.
+    /// Makes the payment method entered last the default; `false` if the customer has none.
     async fn use_payment_method(&self, at: &mut AtProvider<'_>) -> Result<bool, BillingError> {
         let (customer, seen) = (at.customer, at.seen);
         let client = &self.payprov()?.client;
@@ -223,8 +222,8 @@ impl Billing {
         Ok(())
     }
 
-    /// Creates the subscription that follows the one that has `ended`. Whatever becomes of answers, processes and
-    /// patience meanwhile, it is the same request to the provider, until that has refused it.
+    /// Creates the subscription that replaces the one that has `ended`. After lost responses, crashes and retries it is
+    /// still the same request to the provider, until the provider has refused it.
     async fn subscribe_anew(
         &self,
         at: &mut AtProvider<'_>,
@@ -236,7 +235,7 @@ impl Billing {
             let mut connection = self.pool.acquire().await?;
             let quantity = billing::quantity(&mut connection, subscriber).await?;
             let now = self.clock.now();
-            // By the earlier of two clocks: one that leaps ahead lets no second request leave.
+            // By the earlier of two clocks: a clock that jumps ahead must not allow a second request.
             let since = self.clock.agreed() - UNKNOWN;
             renewals::begin(&mut connection, subscriber, ended, quantity, now, since).await?
         };
@@ -279,8 +278,8 @@ impl Billing {
         Ok(())
     }
 
-    /// Lets the next request be another one. The caller hears what the provider said, whether or not this is stored:
-    /// the number ends by itself.
+    /// Makes the next request a new one. The caller gets the provider's response whether or not this is stored: the
+    /// number expires by itself.
     async fn refused(&self, subscriber: SubscriberId, number: i32) {
         let stored = async {
             let mut connection = self.pool.acquire().await?;

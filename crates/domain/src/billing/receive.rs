@@ -32,13 +32,13 @@ pub enum ReceiveError {
     #[error(transparent)]
     Signature(#[from] SignatureError),
     /// Not JSON.
-    #[error("the body is no JSON")]
+    #[error("the body isn't valid JSON")]
     NotJson,
     /// JSON of another shape.
-    #[error("the body is no event: it needs an id, a type and a data.object")]
+    #[error("the body isn't an event: it needs an id, a type and a data.object")]
     NotAnEvent,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -102,8 +102,8 @@ impl Billing {
         Ok(())
     }
 
-    /// Whether an event can have any effect. An unverified one must name a known customer; what the provider reports of
-    /// one that is still being created shows in the next fetch.
+    /// Whether an event can have any effect. An unverified one must name a known customer; the next fetch gets the
+    /// state of a customer that is still being created.
     async fn matters(&self, event: &StoredEvent, is_verified: bool) -> Result<bool, sqlx::Error> {
         let is_handled = matches!(
             event.kind.as_str(),

@@ -24,14 +24,14 @@ pub struct Standing {
     pub show_banner: bool,
 }
 
-/// What is stored of a subscription, for when the provider can't be asked.
+/// The stored state of a subscription, for when the provider is unavailable.
 #[derive(Debug, Clone)]
 pub struct StoredSubscription {
     /// The subscriber is the provider's customer.
     pub has_payprov: bool,
     /// `None` if there is none yet.
     pub subscription: Option<LiveSubscription>,
-    /// Mailboxes that are billed, as the provider had it last.
+    /// The billed quantity that the provider last reported.
     pub billed_quantity: Option<i64>,
     /// Mailboxes that are connected now.
     pub quantity: i64,

@@ -1,5 +1,5 @@
 //! Fetches the provider's state. Each fetch has a number, taken before it begins: its result is stored only if no later
-//! fetch's is. So the newest result stays, whatever the order of the responses.
+//! fetch's result was. So the newest result stays, whatever the order of the responses.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -23,7 +23,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 const EVERY: TimeDelta = TimeDelta::hours(1);
 const EVERY_ENDED: TimeDelta = TimeDelta::hours(24);
 
-/// Ids kept of subscriptions beside the one that counts.
+/// Maximum stored ids of subscriptions besides the current one.
 const OTHERS: usize = 10;
 
 /// How long after one of the subscription's dates the provider is queried, to give it time to act.
@@ -314,8 +314,8 @@ fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
     report_others(account, seen);
 }
 
-/// Reports, when it changes, that a customer is charged for more than one subscription. Which one is wrong is for the
-/// operator to say.
+/// Reports, when it changes, that a customer is charged for more than one subscription. The operator must decide which
+/// one is wrong.
 fn report_others(account: &mut BillingAccount, seen: &ProviderSnapshot) {
     if account.other_subscription_ids == seen.others {
         return;

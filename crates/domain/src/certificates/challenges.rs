@@ -1,6 +1,6 @@
-//! What ACME servers ask for while a name is being proven, and whoever else asks. The answers are in the database,
-//! since any gateway may be asked. However many strangers ask, the database is asked a few times a second: those who
-//! wait share one look, which began after they came, so that an answer that was published is found.
+//! Answers to ACME challenges while a name is being validated. They are in the database, since any gateway may get the
+//! request. However many strangers send requests, the database is queried only a few times a second: waiting requests
+//! share one query, which began after they arrived, so that a published answer is found.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,30 +16,30 @@ use mailgate_server::http::ChallengeCertificates;
 use mailgate_storage::acme_challenges::{self, LiveChallenge};
 use mailgate_storage::database::outage::trouble;
 
-/// The time between two looks.
+/// The time between two queries.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long somebody may wait for an answer.
+/// How long a request may wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest token that may be asked for.
+/// Longest token that may be requested.
 const TOKEN: usize = 200;
 
 /// The database didn't answer in time.
 #[derive(Debug, thiserror::Error)]
-#[error("the database doesn't answer")]
+#[error("the database doesn't respond")]
 pub struct ChallengeError;
 
 /// The answers to challenges.
 #[derive(Debug, Clone)]
 pub struct Challenges {
     pool: PgPool,
-    /// The names of this gateway: no others are looked for.
+    /// The names of this gateway: no others are looked up.
     names: Arc<Vec<String>>,
     last: Arc<Mutex<Look>>,
 }
 
-/// What was found in the database.
+/// The result of a query.
 #[derive(Debug, Default)]
 struct Look {
     began: Option<Instant>,
@@ -55,11 +55,10 @@ impl Challenges {
         }
     }
 
-    /// The answer to HTTP-01 for a token; `None` for one that isn't being asked for.
+    /// The answer to HTTP-01 for a token; `None` for an unknown one.
     ///
     /// # Errors
-    ///
-    /// If the database doesn't answer.
+    /// If the database doesn't respond.
     pub async fn answer(&self, token: &str) -> Result<Option<String>, ChallengeError> {
         let is_letter =
             |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
@@ -105,7 +104,7 @@ impl Challenges {
                 if let Some(began) = last.began {
                     sleep_until(began + PAUSE).await;
                 }
-                // Those who come from now on want a later look, also if this one fails.
+                // Requests from now on need a later query, also if this one fails.
                 last.began = Some(Instant::now());
                 last.live.clear();
                 let mut connection = self.pool.acquire().await?;

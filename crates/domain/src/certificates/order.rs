@@ -25,17 +25,17 @@ use mailgate_types::seal::{SealError, UnsealError};
 /// How long an order may take.
 const ORDER: Duration = Duration::from_mins(4);
 
-/// How long what was ordered may wait for the database, and how often it tries.
+/// How long an issued certificate may wait to be stored, and the pause between attempts.
 const STORE: Duration = Duration::from_mins(3);
 const STORE_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a gateway may order before another one begins: longer than both together.
 const LEASE: Duration = Duration::from_mins(10);
 
-/// How long a challenge can be asked for.
+/// How long a challenge is answered.
 const CHALLENGE: Duration = LEASE;
 
-/// How soon another gateway may begin when this one has broken off.
+/// How soon another gateway may begin after this one has given up.
 const RELEASED: Duration = Duration::from_secs(30);
 
 /// Why an attempt failed.
@@ -43,7 +43,7 @@ const RELEASED: Duration = Duration::from_secs(30);
 enum OrderError {
     #[error(transparent)]
     Acme(#[from] AcmeError),
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     #[error(transparent)]
     Pair(#[from] PairError),
@@ -51,9 +51,9 @@ enum OrderError {
     Seal(#[from] SealError),
     #[error("the account's key can't be opened: {0}")]
     Unseal(#[from] UnsealError),
-    #[error("what the server has issued can't be used: {0}")]
+    #[error("the issued certificate can't be used: {0}")]
     Unusable(#[from] UnusablePair),
-    #[error("what the server has issued can't be used: {0}")]
+    #[error("the issued certificate can't be used: {0}")]
     Wrong(&'static str),
     #[error("the order was not complete within {} seconds", ORDER.as_secs())]
     TimedOut,
@@ -61,14 +61,14 @@ enum OrderError {
     Superseded,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempted {
     /// No certificate is due.
     Nothing,
     /// There is a new one.
     Issued,
-    /// There is none; the next attempt has its time.
+    /// It failed; the next attempt is scheduled.
     Failed,
     /// This process ends, or another gateway has taken over.
     BrokenOff,
@@ -138,7 +138,7 @@ impl Certificates {
         };
         counter!("mailgate_acme_orders_total", "outcome" => outcome).increment(1);
         let (failures, next_attempt_seconds) = (claim.failures + 1, wait.as_secs());
-        tracing::error!(name, certificate_id = %claim.id, %error, failures, next_attempt_seconds, "no certificate was issued; what is shown goes on being shown");
+        tracing::error!(name, certificate_id = %claim.id, %error, failures, next_attempt_seconds, "no certificate was issued; the current one stays in use");
         Ok(Attempted::Failed)
     }
 
@@ -170,7 +170,7 @@ impl Certificates {
         let (key, request) = pair::signing_request(&claim.name)?;
         let chain = order.finish(&request).await;
         if let Some(asked) = &asked {
-            // Otherwise it ends by itself; what was issued counts.
+            // If this fails, it ends by itself; the issued certificate counts.
             if let Err(error) = self.withdraw(claim, &asked.token).await {
                 trouble!(warn, error, certificate_id = %claim.id, "an answered challenge can't be withdrawn");
             }
@@ -183,7 +183,7 @@ impl Certificates {
         acme_challenges::withdraw(&mut connection, claim, token).await
     }
 
-    /// Holds what the server has issued against what was ordered, and seals it.
+    /// Checks the issued certificate against the order, and seals it.
     fn accept(
         &self,
         claim: &Claim,
@@ -212,7 +212,7 @@ impl Certificates {
         })
     }
 
-    /// Stores what was issued; while the database is away, until it is back.
+    /// Stores the issued certificate, retrying while the database is unavailable.
     async fn store(
         &self,
         claim: &Claim,
@@ -284,7 +284,7 @@ impl Certificates {
         };
         let mut connection = self.0.pool.acquire().await?;
         let directory_url = &self.0.settings.directory_url;
-        // If another gateway was faster, this one's account is good for this order.
+        // If another gateway was faster, this one's account is used for this order only.
         acme_accounts::insert(&mut connection, &stored, directory_url).await?;
         Ok(account)
     }

@@ -1,4 +1,4 @@
-//! Shows what is in the database, whichever gateway has ordered it.
+//! Serves the certificates in the database, whichever gateway ordered them.
 
 use metrics::gauge;
 use secrecy::ExposeSecret as _;
@@ -8,7 +8,7 @@ use mailgate_server::issued::{UnusablePair, read_pair};
 use mailgate_storage::certificates::{self, StoredCertificate};
 use mailgate_types::seal::UnsealError;
 
-/// Why a stored certificate can't be shown.
+/// Why a stored certificate can't be served.
 #[derive(Debug, thiserror::Error)]
 enum Unshown {
     #[error(transparent)]
@@ -18,7 +18,7 @@ enum Unshown {
 }
 
 impl Certificates {
-    /// Shows certificates that are new in the database; sessions that are open keep theirs.
+    /// Serves certificates that are new in the database; open sessions keep theirs.
     pub async fn refresh(&self) -> Result<(), sqlx::Error> {
         let inner = &self.0;
         let directory_url = &inner.settings.directory_url;
@@ -50,7 +50,7 @@ impl Certificates {
                 tracing::info!(name, certificate_id = %stored.id, expires, "new connections see the certificate from the ACME server");
             }
             Err(error) => {
-                tracing::error!(name, certificate_id = %stored.id, %error, "the stored certificate can't be used; what was shown before goes on being shown");
+                tracing::error!(name, certificate_id = %stored.id, %error, "the stored certificate can't be used; the current one stays in use");
             }
         }
     }

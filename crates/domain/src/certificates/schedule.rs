@@ -1,4 +1,4 @@
-//! When a certificate is renewed, and when an attempt that failed is repeated.
+//! When a certificate is renewed, and when a failed attempt is retried.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use chrono::{DateTime, Utc};
 const FIRST: Duration = Duration::from_mins(5);
 const LONGEST: Duration = Duration::from_hours(6);
 
-/// At two thirds of the life, or up to a fiftieth of it earlier: `random` (0 to 1) spreads what was issued together.
+/// At two thirds of the lifetime, or up to a fiftieth of it earlier: `random` (0 to 1) spreads certificates issued
+/// together.
 pub(super) fn renew_at(
     not_before: DateTime<Utc>,
     not_after: DateTime<Utc>,
@@ -27,8 +28,8 @@ pub(super) fn renew_at(
     not_before.checked_add_signed(until).unwrap_or(not_after)
 }
 
-/// The wait after an attempt that failed, with `failures` before it, up to a fifth longer by `random` (0 to 1); never
-/// shorter than what the server asked for.
+/// The wait after a failed attempt, with `failures` before it, up to a fifth longer by `random` (0 to 1); never shorter
+/// than the server's Retry-After.
 pub(super) fn wait_after(failures: i32, retry_after: Option<Duration>, random: f64) -> Duration {
     let doublings = u32::try_from(failures).unwrap_or(0).min(16);
     let wait = (FIRST * 2_u32.pow(doublings)).min(LONGEST);

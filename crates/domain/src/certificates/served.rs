@@ -1,4 +1,4 @@
-//! A name, and the certificate that is shown for it.
+//! A name, and the certificate that is served for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use rustls::sign::CertifiedKey;
 use mailgate_providers::tls::expiry;
 use mailgate_server::issued::IssuedCertificate;
 
-/// A name that the gateway has a certificate for, or is going to.
+/// A name that the gateway has, or orders, a certificate for.
 #[derive(Debug, Clone)]
 pub struct ServedName(Arc<Inner>);
 
@@ -17,9 +17,9 @@ struct Inner {
     name: String,
     setting: &'static str,
     certificate: Arc<IssuedCertificate>,
-    /// Which one was found last in the database, whether it can be shown or not.
+    /// The certificate last found in the database, usable or not.
     revision: Mutex<Option<i64>>,
-    /// From when until when the shown one is valid; `None`: it is self-signed.
+    /// The validity period of the served one; `None`: it is self-signed.
     validity: Mutex<Option<(DateTime<Utc>, DateTime<Utc>)>>,
 }
 
@@ -40,19 +40,19 @@ impl ServedName {
         &self.0.name
     }
 
-    /// The setting that it is from.
+    /// The setting with this name.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         self.0.setting
     }
 
-    /// What handshakes are shown.
+    /// The certificate for handshakes.
     #[must_use]
     pub fn certificate(&self) -> Arc<IssuedCertificate> {
         Arc::clone(&self.0.certificate)
     }
 
-    /// From when until when the certificate is valid; `None` while there is none but a self-signed one.
+    /// The validity period of the certificate; `None` while it is self-signed.
     #[must_use]
     pub fn validity(&self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         *(self.0.validity)
@@ -60,7 +60,7 @@ impl ServedName {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this revision is another than the last one.
+    /// Whether this revision differs from the last one.
     pub(super) fn is_new(&self, revision: i64) -> bool {
         let mut last = (self.0.revision)
             .lock()
@@ -68,7 +68,7 @@ impl ServedName {
         last.replace(revision) != Some(revision)
     }
 
-    /// Shows a certificate from now on.
+    /// Serves a certificate from now on.
     pub(super) fn show(&self, pair: CertifiedKey) {
         let validity = pair.cert.first().and_then(expiry::validity_of);
         self.0.certificate.replace(Arc::new(pair));

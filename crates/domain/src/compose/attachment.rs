@@ -59,7 +59,7 @@ impl Filename {
         }
     }
 
-    /// Whether every reader takes it as it stands in quotes: none decodes or trims it.
+    /// Whether every reader accepts it unchanged in quotes: none decodes or trims it.
     fn is_clear(&self) -> bool {
         let name = self.0.as_str();
         (name.bytes()).all(|byte| matches!(byte, b' '..=b'~') && byte != b'"')
@@ -93,8 +93,8 @@ impl Filename {
             .collect()
     }
 
-    /// The parameter of Content-Type for readers that don't know Content-Disposition, and so no RFC 2231 either: in
-    /// encoded words, which RFC 2047 §5 doesn't allow there, but which they decode.
+    /// The parameter of Content-Type for readers that know neither Content-Disposition nor RFC 2231: in encoded words,
+    /// which RFC 2047 §5 doesn't allow there, but which they decode.
     fn name(&self) -> Vec<String> {
         let name = self.0.as_str();
         if self.is_clear() {
@@ -272,7 +272,7 @@ mod tests {
                 "a/b",
                 "a/b; name=\"=?utf-8?B?R3LDvMOfZS50eHQ=?=\"",
             ),
-            // The caller's own stays.
+            // The caller's own parameter stays.
             ("a.txt", "a/b; name=x", "a/b; name=x"),
             ("a.txt", "a/b; NAME=\"x;y\"", "a/b; NAME=\"x;y\""),
             ("a.txt", "a/b; name*=utf-8''x", "a/b; name*=utf-8''x"),

@@ -1,5 +1,5 @@
 //! Headers that the caller adds. Headers in which the gateway, the provider or a relay describes a message are
-//! excluded, so that they can't be forged, and those by which SMTP clients tell the gateway what a field tells here.
+//! excluded, so that they can't be forged, and so are those that SMTP clients use in place of the request's fields.
 
 use super::described::{is_of_receivers, of_sender};
 use super::header;
@@ -23,7 +23,7 @@ const LONGEST_WORD: usize = 900;
 /// Longest word of free text, in characters: no line holds a longer one (RFC 5322 §2.1.1).
 const LONGEST_ENCODED_WORD: usize = 998;
 
-/// Names in lower case that a caller can't set, beside those of senders and receivers.
+/// Names in lower case that a caller can't set, besides those of senders and receivers.
 const RESERVED: [&str; 12] = [
     "from",
     "reply-to",
@@ -71,7 +71,7 @@ const NAMED: [&str; 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
     /// The name isn't valid by RFC 5322 §2.2, or is too long.
-    #[error("is no header name: 1 to 76 printable ASCII characters without space and colon")]
+    #[error("isn't a header name: 1 to 76 printable ASCII characters without space and colon")]
     Name,
     /// The request has a field of its own for it.
     #[error("is set by the field {0}")]

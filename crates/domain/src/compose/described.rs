@@ -1,8 +1,8 @@
-//! Headers in which others than the author describe a message or name its sender. Both ways in treat them alike: by REST
-//! nobody can set them; by SMTP the receivers' are taken out, and whom the others name is checked.
+//! Headers in which others than the author describe a message or name its sender. REST doesn't allow them; SMTP removes
+//! the receivers' headers and checks the senders in the others.
 
-/// What a receiver's servers write, in lower case: what was found out about the message, and where it went. A message
-/// that is only being submitted can't have any that is true (RFC 8601 §5, RFC 5321 §4.4).
+/// Headers that a receiver's servers write, in lower case: check results and the message's path. In a message that is
+/// only being submitted they can't be genuine (RFC 8601 §5, RFC 5321 §4.4).
 const OF_RECEIVERS: [&str; 4] = [
     "authentication-results",
     "received-spf",
@@ -10,10 +10,10 @@ const OF_RECEIVERS: [&str; 4] = [
     "delivered-to",
 ];
 
-/// The same: what the names of a chain of receivers begin with (RFC 8617).
+/// Prefixes of such headers: those of an authenticated received chain (RFC 8617).
 const OF_RECEIVERS_PREFIX: &str = "arc-";
 
-/// Headers beside From that name somebody as the sender, and that mail programs show (RFC 5322 §3.6.2, §3.6.6).
+/// Headers besides From that name a sender, and that mail programs show (RFC 5322 §3.6.2, §3.6.6).
 pub const OF_SENDERS: [&str; 3] = ["Sender", "Resent-From", "Resent-Sender"];
 
 /// Whether only a receiver's servers write a header of this name.
@@ -23,7 +23,7 @@ pub fn is_of_receivers(name: &str) -> bool {
     OF_RECEIVERS.contains(&lower.as_str()) || lower.starts_with(OF_RECEIVERS_PREFIX)
 }
 
-/// The header beside From that names a sender, if this is one.
+/// The header besides From that names a sender, if this is one.
 #[must_use]
 pub fn of_sender(name: &str) -> Option<&'static str> {
     let mut all = OF_SENDERS.into_iter();

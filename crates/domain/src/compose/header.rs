@@ -120,7 +120,7 @@ pub(super) fn from(name: Option<&str>, address: &EmailAddress) -> String {
     of_words("From", &words)
 }
 
-/// An address with a quoted local part gets angle brackets, since some readers take it for a name.
+/// An address with a quoted local part gets angle brackets, since some readers mistake it for a name.
 fn address_word(address: &EmailAddress) -> String {
     if address.as_str().starts_with('"') {
         format!("<{address}>")

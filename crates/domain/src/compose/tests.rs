@@ -222,7 +222,7 @@ fn a_domain_beyond_ascii_is_written_in_ascii() {
     ] {
         assert!(text.contains(header), "{header}{text}");
     }
-    // An address that is named in both forms gets the message once.
+    // An address named in both forms gets the message once.
     let names = ["bob", "carol", "dan"].map(|name| format!("{name}@xn--bcher-kva.example"));
     assert_eq!(prepared.recipients, names);
     assert_eq!(prepared.bcc, ["dan@b\u{fc}cher.example"]);

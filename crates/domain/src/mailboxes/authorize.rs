@@ -1,5 +1,5 @@
-//! Starts the authorization request at a provider (RFC 6749 §4.1.1). What the callback needs is sealed, bound to the
-//! browser that started it, and left with that browser; nothing is stored until it is used.
+//! Starts the authorization request at a provider (RFC 6749 §4.1.1). The data for the callback is sealed, bound to the
+//! browser that started it, and kept by that browser; nothing is stored until it is used.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,7 +26,7 @@ pub const AUTHORIZATION_LIFE: TimeDelta = TimeDelta::minutes(10);
 /// Number of expired links removed in one batch.
 const BATCH: i64 = 1_000;
 
-/// How long past its end a used link is remembered: a clock that is set back as far makes none valid again.
+/// How long past its end a used link is remembered: a clock set back by less makes none valid again.
 pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
 /// An authorization that was started.
@@ -36,18 +36,18 @@ pub struct Begun {
     pub url: Url,
     /// The `state` parameter in it.
     pub state: String,
-    /// The rest, sealed, which the browser must bring back beside the state.
+    /// The rest, sealed, which the browser must return with the state.
     pub pending: String,
 }
 
-/// Why a user can't be sent to a provider.
+/// Why an authorization can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     /// The plugin has no settings.
     #[error("{0} is not set up")]
     PluginOff(Plugin),
     /// The configured authorization URL is invalid.
-    #[error("the authorize_url of {0} can't be read")]
+    #[error("the authorize_url of {0} is invalid")]
     AuthorizeUrl(Plugin),
     /// No PKCE verifier could be generated.
     #[error(transparent)]
@@ -116,8 +116,8 @@ impl Mailboxes {
         })
     }
 
-    /// The language that the pages of an authorization were asked for in, for what is said of one that can't be
-    /// completed any more.
+    /// The language requested for the pages of an authorization, for the error page of one that can no longer be
+    /// completed.
     #[must_use]
     pub fn language_of(&self, state: &str) -> Option<Language> {
         let former = || {

@@ -1,9 +1,8 @@
-//! What a bounce does: it is reported to the app, shown in the log, counted, and its recipient is noted as one that
-//! mail doesn't reach.
-//!
-//! What a bounce says is a stranger's word, so it counts only for a message that left this very mailbox and whose
-//! Message-ID or log id the stranger knows, which is to say: got it, or handled it on the way. A bounce of anything
-//! else is ignored, and each message has a bounded number of them.
+//! Processes bounces: each is reported to the app, shown in the log and counted, and its recipient is recorded as
+//! undeliverable.
+//! A bounce comes from a stranger, so it counts only for a message sent from this very mailbox whose Message-ID or log
+//! id the stranger knows, and so has received or relayed. Any other bounce is ignored, and each message has a bounded
+//! number of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,7 +23,7 @@ use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::moment::iso8601;
 use mailgate_types::one_line::one_line;
 
-/// Bounces of one type that one message may have: what else comes is ignored.
+/// Maximum bounces of one type per message: further ones are ignored.
 const MOST: i64 = 100;
 
 /// Recipients of one notification that are considered.
@@ -34,7 +33,7 @@ const RECIPIENTS: usize = 100;
 const ADDRESS_BYTES: usize = 320;
 const DIAGNOSTIC_BYTES: usize = 1_000;
 
-/// Longest status code of RFC 3463, which has three numbers: `5.123.456`.
+/// Longest RFC 3463 status code, which has three numbers: `5.123.456`.
 const STATUS_BYTES: usize = 9;
 
 /// Messages marked in one transaction.
@@ -68,8 +67,8 @@ struct Found<'a> {
     original: &'a Original,
 }
 
-/// Emits the events of those of these messages that are bounces of the mailbox's own mail, and stores all that follows
-/// from them, within the caller's transaction.
+/// Emits the events of these messages that are bounces of the mailbox's own mail, and stores their effects, within the
+/// caller's transaction.
 pub(super) async fn tell(
     connection: &mut PgConnection,
     app: AppId,
@@ -96,7 +95,7 @@ pub(super) async fn tell(
     let fresh = bounces::insert(connection, mailbox.id, &wanted, now, MOST).await?;
     let mut by_key: HashMap<&[u8], &Found<'_>> = HashMap::new();
     for one in &found {
-        // The first of several with one key is what was stored.
+        // Of several with one key, the first was stored.
         by_key.entry(&one.bounce.key).or_insert(one);
     }
     let fresh: Vec<&Found<'_>> = fresh
@@ -221,7 +220,7 @@ fn original_of<'a>(
     })
 }
 
-/// A notification's deduplication key: its Message-ID, or a digest of what it says.
+/// A notification's deduplication key: its Message-ID, or a digest of its contents.
 fn key_of(received: &Received, bounce: &Bounce) -> Vec<u8> {
     let mut digest = Sha256::new();
     let mut add = |part: &str| {

@@ -32,7 +32,7 @@ pub enum ProviderAnswer {
     },
 }
 
-/// What a user's browser brings back from the provider.
+/// The data that a user's browser returns from the provider.
 #[derive(Debug, Clone, Copy)]
 pub struct Returned<'a> {
     /// The `state` parameter.
@@ -61,18 +61,18 @@ pub enum CompleteError {
     #[error("the link is no longer valid")]
     LinkDead,
     /// The authorization was started in another browser.
-    #[error("the way began in another browser")]
+    #[error("the authorization was started in another browser")]
     AnotherBrowser,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
-    #[error("the connection was cut off")]
+    #[error("the connection was interrupted")]
     CutOff,
 }
 
 impl Mailboxes {
-    /// Completes the authorization that a user at `address` comes back from. It runs to completion even if the caller is
+    /// Completes the authorization of a user who returns from `address`. It runs to completion even if the caller is
     /// cancelled.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Mailboxes {
                 if !returned.browser.is_some_and(|browser| state.is_of(browser)) {
                     return Err(CompleteError::AnotherBrowser);
                 }
-                // A browser forgets it when it was used, and drops the oldest when too many are under way.
+                // A browser deletes it after use, and drops the oldest when too many are in progress.
                 returned
                     .pending
                     .and_then(|pending| Authorization::open(keys, pending))
@@ -140,8 +140,8 @@ impl Mailboxes {
                 .await?
                 .filter(|app| app.id.0 == authorization.app)
                 .ok_or(CompleteError::LinkDead)?;
-            // Anyone can begin any number of these, and bring a refusal or a code of their own: until a mailbox is
-            // connected, only for as long as it is valid.
+            // Anyone can begin any number of these, and return a refusal or their own code: until a mailbox is
+            // connected, each is remembered only while it is valid.
             let until = authorization.expires_at - REMEMBERED;
             if !used_links::insert(&mut connection, authorization.id, until).await? {
                 return Err(CompleteError::LinkDead);

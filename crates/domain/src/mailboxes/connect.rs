@@ -32,12 +32,12 @@ use mailgate_types::seal::SealError;
 /// Maximum active mailboxes of one user for bare links: each is billed, and anyone can write such a link.
 const MOST_BY_BARE_LINKS: i64 = 10;
 
-/// What the provider returned, and for which user.
+/// The provider's response, and its user.
 #[derive(Debug)]
 pub struct NewConnection<'a> {
     /// The app.
     pub app: AppId,
-    /// The app's own id for the end user; an app without multiuser has a single user, whatever this is.
+    /// The app's own id for the end user; an app without multiuser has a single user and ignores it.
     pub user_id: Option<&'a str>,
     /// The provider.
     pub plugin: Plugin,
@@ -81,13 +81,13 @@ pub enum ConnectError {
     #[error("these scopes were not granted: {0}")]
     InsufficientScope(String),
     /// No refresh token: the mailbox would stop working within the hour.
-    #[error("the provider gave no refresh token")]
+    #[error("the provider returned no refresh token")]
     NoRefreshToken,
     /// The provider's account name is not an email address.
-    #[error("the provider names no address of the account")]
+    #[error("the provider reports no address of the account")]
     NoAddress,
     /// The app is multiuser, and no user id was given.
-    #[error("the app is multiuser, and no user is named")]
+    #[error("the app is multiuser, and the link has no user id")]
     NoUser,
     /// The connect session is for another account.
     #[error("another account was expected")]
@@ -98,23 +98,23 @@ pub enum ConnectError {
     /// A bare link would replace the user's mailbox, or add one to those that the app requested itself.
     #[error("the user has another mailbox, and a bare link can't change that")]
     WouldReplace,
-    /// The user has as many mailboxes as bare links may connect.
+    /// The user has reached the limit of mailboxes for bare links.
     #[error("the user has {MOST_BY_BARE_LINKS} mailboxes, and a bare link connects no further one")]
     TooMany,
-    /// The app's subscriber has as many mailboxes or end users as it may.
-    #[error("the app's subscriber has as many mailboxes or end users as it may")]
+    /// The app's subscriber has reached its limit of mailboxes or end users.
+    #[error("the app's subscriber has reached its limit of mailboxes or end users")]
     TooManyForApp,
     /// The operator has suspended the app's subscriber.
     #[error("the app's subscriber is suspended")]
     Suspended,
     /// The app now requires connect sessions.
-    #[error("the app takes connect sessions alone")]
+    #[error("the app only accepts connect sessions")]
     SessionRequired,
     /// The connect session was used to connect another mailbox.
     #[error("the connect session was used")]
     SessionUsed,
     /// The app was deleted, its pushable key renewed, or the connect session revoked.
-    #[error("the app is gone, has another pushable key, or has revoked the session")]
+    #[error("the app was deleted, has a new pushable key, or has revoked the session")]
     AppGone,
     /// A token could not be sealed.
     #[error(transparent)]
@@ -188,7 +188,7 @@ impl Mailboxes {
             .oauth
             .exchange(new.code, new.redirect_uri, new.code_verifier)
             .await?;
-        // Read whatever the granted scopes: it decides whether the grant may be revoked.
+        // Read even if scopes are missing: the address decides whether the grant may be revoked.
         let (email, proxies) = match provider.oauth.address(&tokens, new.code_verifier).await {
             Ok(told) => {
                 let primary = EmailAddress::parse(&told.primary);
@@ -334,8 +334,8 @@ impl Mailboxes {
 }
 
 impl Mailboxes {
-    /// Checks that a subscriber may have what it has with a new mailbox of one of its apps. Links that anybody can write
-    /// leave half of it to those that the app gives.
+    /// Checks that a subscriber is within its limits with a new mailbox of one of its apps. Bare links, which anyone
+    /// can write, may use up only half of them.
     async fn has_room(
         &self,
         connection: &mut PgConnection,
@@ -357,13 +357,13 @@ impl Mailboxes {
     }
 }
 
-/// Checks that a link that anybody can write may have connected this mailbox for the user.
+/// Checks that a bare link, which anyone can write, may have connected this mailbox for the user.
 async fn allows_bare(
     connection: &mut PgConnection,
     user: &EndUser,
     mailbox: &Upserted,
 ) -> Result<(), ConnectError> {
-    // Also once the session's own mailbox has ended: whoever knows the link would come in its place.
+    // Also after the session's own mailbox has ended: anyone with the link could connect a replacement.
     if user.is_vouched && !mailbox.by_session {
         return Err(ConnectError::WouldReplace);
     }

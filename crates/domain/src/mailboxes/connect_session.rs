@@ -57,7 +57,7 @@ pub struct ConnectSession {
     pub expected_email: Option<String>,
     /// Where the user is redirected afterwards; `None` for the app's own callback URL.
     pub callback_url: Option<String>,
-    /// When it was created; the release before doesn't say.
+    /// When it was created; the previous release doesn't record it.
     #[serde(default)]
     created_at: Option<DateTime<Utc>>,
     /// When it expires.
@@ -92,7 +92,7 @@ pub enum CreateSessionError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -106,7 +106,7 @@ pub enum SessionError {
     #[error("the connect session was used")]
     Used,
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 

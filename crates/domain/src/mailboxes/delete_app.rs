@@ -25,8 +25,8 @@ const BATCH: i64 = 1_000;
 /// How long a message may still have been in flight when its app was deleted.
 const LATE: TimeDelta = TimeDelta::hours(2);
 
-/// What is to be done of an app's end while its rows are there, which the caller has locked: the audit entry, the last webhook,
-/// the mail that waits. Returns the grants to be revoked.
+/// Steps of an app's deletion that need its rows, which the caller has locked: the audit entry, the last webhook, the
+/// queued mail. Returns the grants to be revoked.
 pub(super) async fn begin(
     transaction: &mut AuditedTransaction,
     app: AppId,
@@ -58,7 +58,7 @@ pub(super) async fn finish(
 }
 
 impl Mailboxes {
-    /// Deletes an app; `false` if it was already gone. Returns before the grants are revoked.
+    /// Deletes an app; `false` if it was already deleted. Returns before the grants are revoked.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Mailboxes {
     pub async fn purge_deleted_apps(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {
-            // What was being tried when the app went was put back since.
+            // Deliveries in progress when the app was deleted have been requeued since.
             spool::delete_waiting(&mut connection, app).await?;
             while !stop.is_cancelled() {
                 if deleted_apps::remove_logs(&mut connection, app, BATCH).await? > 0

@@ -1,5 +1,5 @@
-//! Deletes a subscriber for good, at once or when it can't be restored any more: its apps end as single ones do, its trail
-//! goes, and its subscriptions are ended by a worker.
+//! Deletes a subscriber permanently, immediately or when it can no longer be restored: its apps are deleted like single
+//! ones, its audit trail is removed, and a worker ends its subscriptions.
 
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,7 @@ impl Mailboxes {
     /// later, and if the subscriber is billed, a worker ends its subscriptions. Returns before the grants are revoked.
     ///
     /// # Errors
-    ///
-    /// If the database fails; nothing is deleted then, or all of it but for a part of the trail.
+    /// If the database fails; nothing is deleted then, or everything except a part of the trail.
     pub async fn delete_subscriber(
         &self,
         id: SubscriberId,
@@ -34,8 +33,8 @@ impl Mailboxes {
         self.delete_unless_restored(id, None, author).await
     }
 
-    /// Deletes the subscribers that the operator has deleted, and that can't be restored any more. Several replicas may do
-    /// it at the same time.
+    /// Deletes the subscribers that the operator has deleted and that can no longer be restored. Several replicas may
+    /// do it at the same time.
     ///
     /// # Errors
     ///
@@ -59,10 +58,10 @@ impl Mailboxes {
                 let author = Author::operator(None);
                 match self.delete_unless_restored(id, Some(past), author).await {
                     Ok(true) => {
-                        tracing::info!(subscriber_id = %id, "a deleted subscriber was removed, since it can't be restored any more");
+                        tracing::info!(subscriber_id = %id, "a deleted subscriber was removed: its restore period is over");
                     }
                     Ok(false) => {}
-                    // It holds up no other.
+                    // It must not block the others.
                     Err(error) => {
                         trouble!(error, error, subscriber_id = %id, "a deleted subscriber can't be removed; it is tried again");
                     }
@@ -80,7 +79,7 @@ impl Mailboxes {
         author: Author,
     ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
-        // In the order of all locks (see `storage`): no app comes or goes from here on.
+        // In the order of all locks (see `storage`): no app is created or deleted from here on.
         let begun = audit::begin_alone(&self.pool, author, id, now).await?;
         let Some(mut transaction) = begun else {
             return Ok(false);

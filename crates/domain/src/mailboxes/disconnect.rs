@@ -45,7 +45,7 @@ impl Mailboxes {
         generation: Option<i64>,
         reason: DisconnectReason,
     ) -> Result<Option<Ended>, sqlx::Error> {
-        // Before the mailbox: whoever deletes the app has it locked, and then deletes its mailboxes.
+        // Before the mailbox: an app's deletion locks the app first, and then its mailboxes.
         if !apps::keep_of(transaction, id).await? {
             return Ok(None);
         }

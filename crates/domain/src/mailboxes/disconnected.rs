@@ -1,4 +1,4 @@
-//! Mailboxes that their users have to connect again.
+//! Mailboxes that their users have to reconnect.
 
 use chrono::TimeDelta;
 
@@ -6,12 +6,12 @@ use super::Mailboxes;
 use mailgate_storage::mailboxes::{self, DisconnectedMailbox};
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// Whoever hasn't come back since then won't.
+/// Users who haven't returned by then won't.
 const BACK: TimeDelta = TimeDelta::days(30);
 
 impl Mailboxes {
     /// Up to `limit` mailboxes of a subscriber, or of one of its apps, that the provider has refused in the last 30
-    /// days; the last first.
+    /// days; the latest first.
     pub async fn disconnected(
         &self,
         subscriber: SubscriberId,

@@ -1,5 +1,4 @@
-//! Mailboxes that were disconnected long ago: removed, with the users who have no other and for whom no connect session
-//! has vouched.
+//! Removes mailboxes that were disconnected long ago, with the users who have no other and no connect session.
 
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +10,7 @@ use mailgate_storage::mailboxes::former;
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 
-/// How long a disconnected mailbox is kept: whoever connects it again until then finds its ids unchanged.
+/// How long a disconnected mailbox is kept: if it is reconnected before then, its ids are unchanged.
 const KEPT: TimeDelta = TimeDelta::days(365);
 
 /// Mailboxes removed in one transaction.
@@ -22,8 +21,7 @@ impl Mailboxes {
     /// in batches, until none are left or `stop` is cancelled. Several replicas may run this at the same time.
     ///
     /// # Errors
-    ///
-    /// The database's error; what was removed by then is removed.
+    /// The database's error; earlier batches stay removed.
     pub async fn remove_former(
         &self,
         log_retention_days: u32,
@@ -43,7 +41,7 @@ impl Mailboxes {
         let Some(app) = former::first(&mut transaction, plugin, past).await? else {
             return Ok(false);
         };
-        // Of one app at a time, and the app first, as in all that ends mailboxes. If it is gone, so are they.
+        // One app at a time, and the app first, as wherever mailboxes end. If it was deleted, so were they.
         if apps::keep(&mut transaction, app).await? {
             let removed = former::remove(&mut transaction, app, past, BATCH).await?;
             transaction.commit().await?;

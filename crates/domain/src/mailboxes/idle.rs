@@ -22,7 +22,7 @@ impl Mailboxes {
         };
         let count = due.len();
         for mailbox in due {
-            // Ask for a newer token even if the stored one is still valid.
+            // Fetch a newer token even if the stored one is still valid.
             match self.access(&mailbox, Some(mailbox.token_generation)).await {
                 // Already logged where it failed; a dead grant has disconnected the mailbox.
                 Ok(_) | Err(TokenError::Disconnected | TokenError::Unavailable(_)) => {}

@@ -32,7 +32,7 @@ const ROUNDS: usize = 5;
 /// Time limit for one check. Another replica takes over after twice this time.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// After this time no further message of a check is read, so that what was read is stored before the check is cut off.
+/// After this time no further message of a check is read, so that the results are stored before the time limit.
 const READING: Duration = Duration::from_mins(1);
 
 const _: () = assert!(reader::LONGEST.as_secs() < LONGEST.as_secs());
@@ -47,10 +47,10 @@ const FORBIDDEN: Duration = Duration::from_hours(24);
 /// At most one `mailbox.degraded` or `mailbox.recovered` is sent for a mailbox in this time: a provider may waver.
 const TOLD_APART: TimeDelta = TimeDelta::hours(1);
 
-/// Longest stored words of a provider that refuses, in bytes.
+/// Longest stored text of a provider's refusal, in bytes.
 const WORDS_BYTES: usize = 500;
 
-/// Longest stored provider cursor, in bytes; those of Microsoft Graph have a thousand or so.
+/// Longest stored provider cursor, in bytes; Microsoft Graph's have about a thousand.
 const CURSOR_LENGTH: usize = 16 * 1024;
 
 /// The mailboxes that have sent, and which of these are not yet in the database.
@@ -84,7 +84,7 @@ enum NextLook<'a> {
 enum LookError {
     #[error(transparent)]
     Ask(#[from] MailboxReadError),
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     #[error("it took longer than {} s", LONGEST.as_secs())]
     TimedOut,
@@ -197,7 +197,7 @@ impl Mailboxes {
                 }
                 let refused_since = look.mailbox.reading_refused_at;
                 let wait = self.wait_after(looked.as_ref().err(), refused_since);
-                // The next check tells what couldn't be told now.
+                // The next check reports the rest.
                 let wait = match noted {
                     Ok(true) => wait,
                     Ok(false) | Err(_) => wait.min(TOLD_APART),
@@ -215,8 +215,8 @@ impl Mailboxes {
         }
     }
 
-    /// Notes whether the provider lets the mailbox be read, and tells the app once it is sure that this has changed.
-    /// Returns whether the app knows by now.
+    /// Records whether the provider lets the mailbox be read, and notifies the app once a change is certain. Returns
+    /// whether the app has been notified.
     async fn note_outcome(
         &self,
         look: &ReplyLook,
@@ -227,7 +227,7 @@ impl Mailboxes {
             Ok(()) if refused_before || look.is_degraded => (None, true),
             Err(LookError::Ask(MailboxReadError::Read(error))) => match error {
                 ReadError::Forbidden(words) | ReadError::TokenRefused(words) => (Some(words), true),
-                // It may be an outage of what the server asks.
+                // It may be an outage of a backend of the server.
                 ReadError::Unexplained(words) => (Some(words), refused_before),
                 ReadError::Unavailable { .. } => return Ok(true),
             },
@@ -260,7 +260,7 @@ impl Mailboxes {
         Ok(is_told || is_degraded == look.is_degraded)
     }
 
-    /// A refusal is asked about again after as long as it has lasted.
+    /// A refusal is checked again after as long as it has lasted.
     fn wait_after(
         &self,
         error: Option<&LookError>,
@@ -315,7 +315,7 @@ impl Mailboxes {
     }
 
     /// Reports replies and bounces, and stores the cursor of the next check. A message that the database permanently
-    /// refuses is skipped, since it would block the mailbox forever; and what takes too long together goes one by one.
+    /// refuses is skipped, since it would block the mailbox forever; a batch that takes too long is stored one by one.
     async fn tell(
         &self,
         look: &ReplyLook,
@@ -337,8 +337,8 @@ impl Mailboxes {
         self.try_tell(look, &[], NextLook::Moves(cursor)).await
     }
 
-    /// Stores the events, the keys that deduplicate them, what follows from them, and the cursor of the next check, in
-    /// one transaction.
+    /// Stores the events, the keys that deduplicate them, their effects, and the cursor of the next check, in one
+    /// transaction.
     async fn try_tell(
         &self,
         look: &ReplyLook,
@@ -346,13 +346,13 @@ impl Mailboxes {
         place: NextLook<'_>,
     ) -> Result<(), sqlx::Error> {
         let (app, mailbox, now) = (look.app, &look.mailbox, self.clock.now());
-        // Strangers choose how many Message-IDs there are to look for: nothing is locked meanwhile.
+        // Strangers control the number of Message-IDs to look up: nothing is locked meanwhile.
         let replies = {
             let mut connection = self.pool.acquire().await?;
             replies::find(&mut connection, mailbox, &look.aliases, messages).await?
         };
         let mut transaction = transaction::begin(&self.pool).await?;
-        // Before the mailbox, as in all that deletes the app.
+        // Before the mailbox, as wherever the app is deleted.
         if !apps::keep(&mut transaction, app).await? {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What a connect link says, and who vouches for it.
+//! The contents of a connect link, and the proof of its end user.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +11,14 @@ use mailgate_types::plugin::Plugin;
 pub struct ConnectLink {
     /// The chosen provider.
     pub plugin: Plugin,
-    /// Which end user the mailbox is for, and who vouches for that.
+    /// The end user of the mailbox, and the proof of it.
     pub origin: LinkOrigin,
-    /// The language that its pages were asked for in; `None`: in the browser's.
+    /// The language requested for its pages; `None`: the browser's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
 }
 
-/// Who vouches for the end user of a link.
+/// The proof of a link's end user.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum LinkOrigin {
     /// Only the link itself: a bare link, which anyone can write.

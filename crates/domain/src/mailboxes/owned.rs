@@ -20,7 +20,7 @@ pub struct OwnedFilter {
     pub slug: Option<String>,
     /// Connected or disconnected ones only.
     pub connected: Option<bool>,
-    /// Those behind this one.
+    /// Those after this one.
     pub after: Option<CredentialId>,
 }
 
@@ -76,7 +76,7 @@ impl Mailboxes {
         Ok(found.await?.pop())
     }
 
-    /// A session by which the mailbox's own user connects this address again; its id stays then.
+    /// A session for the mailbox's own user to reconnect this address, which keeps its id.
     ///
     /// # Errors
     ///
@@ -98,8 +98,8 @@ impl Mailboxes {
             .await
     }
 
-    /// How many messages the mailbox may still send in the 24 hours that are counted at the moment; `None` where its
-    /// provider has no limit.
+    /// The number of messages that the mailbox may still send in the current 24 hours; `None` if its provider has no
+    /// limit.
     #[must_use]
     pub fn left_today(&self, mailbox: &OwnedMailbox) -> Option<i64> {
         let per_day = self

@@ -27,7 +27,7 @@ impl Outage for MailboxReadError {
 }
 
 impl Mailboxes {
-    /// Queries with the mailbox's token. A token that the provider rejects, perhaps, is refreshed, once.
+    /// Queries with the mailbox's token. A token that may have been rejected is refreshed once.
     pub async fn ask_reader<T, Answer>(
         &self,
         mailbox: &Mailbox,

@@ -1,4 +1,5 @@
-//! Releases a user: from then on a link that anybody can write may connect any address for them, as for a new user.
+//! Releases a user: from then on a bare link, which anyone can write, may connect any address for them, as for a new
+//! user.
 
 use serde_json::json;
 
@@ -11,8 +12,8 @@ use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::{AppId, UserKey};
 
 impl Mailboxes {
-    /// Disconnects what is still connected for an app's user, as [`Mailboxes::disconnect`] does, and forgets that a
-    /// connect session vouched for it. Returns how many mailboxes that were; `None` if the app has no such user.
+    /// Disconnects an app's user's connected mailboxes, as [`Mailboxes::disconnect`] does, and forgets the user's
+    /// connect session. Returns the number of mailboxes; `None` if the app has no such user.
     ///
     /// # Errors
     ///
@@ -39,7 +40,7 @@ impl Mailboxes {
         }
         let was_vouched = end_users::release(&mut transaction, user).await?;
         let disconnected = ended.len();
-        // What changes nothing leaves no entry.
+        // Without a change there is no audit entry.
         if was_vouched || disconnected > 0 {
             end_users::remove_unused(&mut transaction, &[user]).await?;
             let entry = AuditEntry::of_app(AuditAction::UserReleased, app)

@@ -19,7 +19,7 @@ use mailgate_types::past::Past;
 /// Replies deleted in one batch.
 const FORGOTTEN: i64 = 1_000;
 
-/// Message-IDs that are looked for in one statement.
+/// Message-IDs that are looked up in one statement.
 const ASKED_AT_ONCE: usize = 500;
 
 /// Replies that were reported.
@@ -42,7 +42,7 @@ pub(super) struct Reply<'a> {
     original: Answered,
 }
 
-/// Those of these messages that are replies to the mailbox's logged ones, in their order.
+/// The messages that are replies to the mailbox's logged ones, in their order.
 pub(super) async fn find<'a>(
     connection: &mut PgConnection,
     mailbox: &Mailbox,
@@ -113,8 +113,8 @@ pub(super) async fn tell(
     Ok(ToldReplies(emissions.len()))
 }
 
-/// Those of these replies, in the order in which they were read, that are new, and for which their messages have room.
-/// The others are neither recorded nor reported.
+/// The replies, in the order in which they were read, that are new and within their message's limit. The others are
+/// neither recorded nor reported.
 async fn within_bounds(
     connection: &mut PgConnection,
     mailbox: &Mailbox,
@@ -142,7 +142,7 @@ async fn within_bounds(
         }
     }
     if left_out > 0 {
-        tracing::warn!(credential_id = %mailbox.id, replies = left_out, most = replies::MOST_OF_A_MESSAGE, "replies are left out, as their messages have as many as are recorded of one");
+        tracing::warn!(credential_id = %mailbox.id, replies = left_out, most = replies::MOST_OF_A_MESSAGE, "replies were left out: their messages have reached the limit of recorded replies");
     }
     Ok(within)
 }

@@ -1,5 +1,5 @@
-//! Revokes grants at the providers. At some of them one revocation ends every grant of an account to a client, so the
-//! grant of an account that is still connected is left alone.
+//! Revokes grants at the providers. At some of them one revocation ends all grants of an account to a client, so the
+//! grant of an account that is still connected is not revoked.
 
 use secrecy::SecretString;
 

@@ -39,7 +39,7 @@ fn is_needed(kind: ProviderKind, scope: &str) -> bool {
 }
 
 /// Microsoft responds with `Mail.Send`, `mail.send` or the full URI for `https://graph.microsoft.com/Mail.Send`. Others
-/// change the case, too, or write either of the two spellings for the other.
+/// also change the case, or return either spelling for the other.
 fn is_same(kind: ProviderKind, asked: &str, given: &str) -> bool {
     match kind {
         ProviderKind::Microsoft => last_segment(asked).eq_ignore_ascii_case(last_segment(given)),
@@ -47,7 +47,7 @@ fn is_same(kind: ProviderKind, asked: &str, given: &str) -> bool {
         ProviderKind::Generic => {
             let whole = |scope: &str| scope.trim_end_matches('/').to_ascii_lowercase();
             let (asked, given) = (whole(asked), whole(given));
-            // Two URIs that differ are two scopes, whatever they end in.
+            // Different URIs are different scopes, even with the same ending.
             asked == given
                 || in_uri(&asked).is_some_and(|name| name == given)
                 || in_uri(&given).is_some_and(|name| name == asked)
@@ -81,7 +81,7 @@ mod tests {
             (Generic, "openid mail.send", None, ""),
             (Generic, "openid mail.send", Some("openid"), "mail.send"),
             (Generic, "openid mail.send", Some("mail.send"), ""),
-            // In another case, as URIs, and by the names of URIs.
+            // In another case, as URIs, and by the last part of a URI.
             (Generic, "mail.send", Some("Mail.Send"), ""),
             (
                 Generic,

@@ -37,7 +37,7 @@ impl Mailboxes {
         mailboxes::find_former(&mut connection, wanted.app, user, wanted.plugin, lookup).await
     }
 
-    /// Up to `limit` addresses that the mailboxes may send as which match everything but the address.
+    /// Up to `limit` send-as addresses of the mailboxes that match everything except the address.
     pub async fn addresses(&self, wanted: &Wanted, limit: i64) -> Result<Vec<String>, sqlx::Error> {
         let user = wanted.user.as_deref();
         let mut connection = self.pool.acquire().await?;

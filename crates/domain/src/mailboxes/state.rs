@@ -1,5 +1,5 @@
-//! The `state` of an authorization (RFC 6749 §10.12), and the rest of it. Providers take 250 to 1,024 characters, so
-//! the state holds only what tells a user who came back what is wrong; the rest stays with the browser.
+//! The `state` of an authorization (RFC 6749 §10.12), and the rest of it. Providers accept 250 to 1,024 characters, so
+//! the state holds only the data for an error page; the rest stays with the browser.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use mailgate_types::language::Language;
 use mailgate_types::seal::{SealError, SealKeys};
 use mailgate_types::sealed_text;
 
-/// The sealing contexts of both parts, and of states of the previous release, which held all.
+/// The sealing contexts of both parts, and of states of the previous release, which held everything.
 const STATE_CONTEXT: &str = "oauth state";
 const AUTHORIZATION_CONTEXT: &str = "pending authorization";
 const FORMER_CONTEXT: &str = "connect state";
@@ -22,16 +22,16 @@ const FORMER_CONTEXT: &str = "connect state";
 /// Longest state, in characters, whatever the seal key's id.
 const LONGEST: usize = 128;
 
-/// Bytes of a browser's digest in the state. The whole one is in the rest, and is compared there.
+/// The bytes of a browser's digest in the state. The full digest is in the rest, and is compared there.
 const BROWSER_BYTES: usize = 8;
 
-/// What the state says.
+/// The contents of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     /// In whole seconds.
     pub(super) expires_at: DateTime<Utc>,
     browser: [u8; BROWSER_BYTES],
-    /// The language that the pages were asked for in.
+    /// The language requested for the pages.
     pub(super) language: Option<Language>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct SealedState {
     pub(super) text: String,
-    /// By which the rest belongs to it.
+    /// The id that binds the rest to it.
     pub(super) id: Uuid,
 }
 
@@ -49,7 +49,7 @@ fn start_of(browser: &str) -> [u8; BROWSER_BYTES] {
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// The id of the authorization that a state begins: its nonce makes each state another one.
+/// The id of the authorization that a state begins: the nonce makes each state unique.
 fn id_of(state: &str) -> Uuid {
     let digest = Sha256::digest(state);
     let start = digest.first_chunk::<16>().copied().unwrap_or_default();
@@ -104,7 +104,7 @@ impl State {
     }
 }
 
-/// An authorization that is under way.
+/// An authorization in progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Authorization {
     pub(super) id: Uuid,

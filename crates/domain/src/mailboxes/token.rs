@@ -46,7 +46,7 @@ pub enum TokenError {
     #[error("the mailbox is no longer connected; its user has to connect it again")]
     Disconnected,
     /// The token can't be refreshed at the moment; the mailbox stays connected.
-    #[error("no access token could be had: {0}")]
+    #[error("no access token is available: {0}")]
     Unavailable(String),
     /// The plugin has no settings.
     #[error("{0} is not set up")]
@@ -58,10 +58,10 @@ pub enum TokenError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The database failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// The refreshing task ended early.
-    #[error("the refresh was cut off")]
+    #[error("the refresh was interrupted")]
     CutOff,
 }
 
@@ -97,8 +97,7 @@ impl Mailboxes {
     /// just rejected: a newer one is fetched then, even if the rejected one hasn't expired.
     ///
     /// # Errors
-    ///
-    /// [`TokenError`]; only [`TokenError::Disconnected`] says that the mailbox is gone.
+    /// [`TokenError`]; only [`TokenError::Disconnected`] means that the mailbox was disconnected.
     pub async fn access(
         &self,
         mailbox: &Mailbox,

@@ -17,9 +17,9 @@ pub struct AuditFilter {
     pub app: Option<AppReference>,
     /// Of one kind of change.
     pub action: Option<AuditAction>,
-    /// From this moment on.
+    /// From this time on.
     pub from: Option<DateTime<Utc>>,
-    /// Before this moment.
+    /// Before this time.
     pub before: Option<DateTime<Utc>>,
     /// Older than this entry.
     pub older_than: Option<AuditEntryId>,

@@ -8,18 +8,18 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// Messages that are counted at most: so the cost doesn't depend on how many there are.
+/// Maximum messages counted, so that the cost doesn't depend on their number.
 pub const NEWEST: i64 = 1_000;
 
-/// How far back they may lie.
+/// Maximum age of these messages.
 const BACK: TimeDelta = TimeDelta::days(30);
 
-/// Mailboxes that are listed.
+/// Maximum mailboxes listed.
 const MAILBOXES: i64 = 10;
 
 impl Reports {
-    /// The newest messages of a subscriber, or of one of its apps, by mailbox, those with most of them first. None for
-    /// an app that it doesn't have.
+    /// The newest messages of a subscriber, or of one of its apps, by mailbox, most messages first. None for an app
+    /// that it doesn't have.
     pub async fn by_mailbox(
         &self,
         subscriber: SubscriberId,

@@ -1,4 +1,4 @@
-//! Folds what the journal has counted.
+//! Folds the journal's counter changes.
 
 use chrono::TimeDelta;
 
@@ -10,13 +10,13 @@ use mailgate_types::past::Past;
 /// Changes folded per transaction.
 const BATCH: i64 = 10_000;
 
-/// How long months are kept one by one: the twelve that are shown, and one more for replicas whose clocks differ.
+/// How many single months are kept: the twelve that are shown, and one more for replicas whose clocks differ.
 const SHOWN: TimeDelta = TimeDelta::days(397);
 
 /// The longest one.
 const A_MONTH: TimeDelta = TimeDelta::days(31);
 
-/// Months per transaction that have their owners' folded.
+/// Months folded per transaction.
 const MONTHS_BATCH: i64 = 100;
 
 impl Reports {
@@ -40,8 +40,8 @@ impl Reports {
         }
     }
 
-    /// Folds the months that no report shows one by one any more: neither the last twelve nor the log's. Every total
-    /// stays. Any number of replicas may call it: one at a time does the work.
+    /// Folds the months that no report shows singly any more: neither the last twelve nor the log's. Totals are
+    /// unchanged. Any number of replicas may call it: one at a time does the work.
     pub async fn fold_months(&self, log_retention_days: u32) -> Result<(), sqlx::Error> {
         // The log may begin within a month, which is shown in days then.
         let logged = TimeDelta::days(log_retention_days.into()) + A_MONTH;

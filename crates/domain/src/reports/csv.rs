@@ -1,4 +1,4 @@
-//! The log as CSV (RFC 4180), in pieces that are made as the client takes them.
+//! The log as CSV (RFC 4180), in pieces produced as the client reads them.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -17,20 +17,20 @@ use mailgate_types::moment::iso8601;
 const HEADER: &str = "id,app_id,app_name,oauth_credential_id,from_address,to_address,subject,plugin,status,\
                       error_message,message_id,size_bytes,sent_at,send_at,bounced\r\n";
 
-/// What a spreadsheet takes for the beginning of a formula, also in its full width (OWASP, CSV injection).
+/// Characters that begin a formula in a spreadsheet, also in their full-width forms (OWASP, CSV injection).
 const FORMULA: [char; 9] = [
     '=', '+', '-', '@', '\t', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];
 
-/// Whether some reader begins a cell or a record behind this: a comma, a semicolon, a tab or a line end. A reader of
-/// semicolons doesn't see the quotes that a reader of commas sees, since they don't stand at the beginning of its cells.
+/// Whether some reader begins a cell or a record after this: a comma, a semicolon, a tab or a line end. A semicolon
+/// reader doesn't recognize the quotes of a comma reader, since they aren't at the beginning of its cells.
 fn parts_cells(letter: char) -> bool {
     matches!(letter, ',' | ';' | '\u{2028}' | '\u{2029}') || letter.is_control()
 }
 
-/// Adds a cell and the comma in front of it. Whatever of it looks like a formula to a reader that parts cells at commas,
-/// semicolons or tabs gets an apostrophe in front, by which a spreadsheet takes it for a text. Spaces and quotes before
-/// it don't hide it: readers drop them.
+/// Adds a cell and the comma in front of it. Any part that a reader with commas, semicolons or tabs as separators would
+/// take for a formula gets an apostrophe in front, which makes it text in a spreadsheet. Spaces and quotes before it
+/// don't matter: readers drop them.
 fn cell(line: &mut String, text: &str) {
     line.push(',');
     let begins_with_formula = text.trim_start().starts_with(FORMULA);
@@ -56,7 +56,7 @@ fn cell(line: &mut String, text: &str) {
     line.push('"');
 }
 
-/// The line of one message.
+/// The line of a message.
 fn line(lines: &mut String, id: &str, cells: &[&str]) {
     lines.push_str(id);
     for text in cells {
@@ -106,7 +106,7 @@ fn scheduled(lines: &mut String, message: &Scheduled) {
     line(lines, &message.id.to_string(), &cells);
 }
 
-/// What is exported.
+/// The rows to export.
 enum Exported {
     Log(Export),
     Scheduled(ScheduledExport),
@@ -130,20 +130,20 @@ impl Exported {
     }
 }
 
-/// Why an answer ends before the last row; its client sees a broken connection.
+/// Why a response ends before the last row; its client sees a broken connection.
 #[derive(Debug, thiserror::Error)]
 pub enum CutOff {
     /// The database failed.
-    #[error("the database can't be asked")]
+    #[error("database query failed")]
     Database,
-    /// The process ends.
-    #[error("the process ends")]
+    /// The process is shutting down.
+    #[error("the process is shutting down")]
     Stopping,
 }
 
 impl Reports {
-    /// All rows that a filter lets through, or all scheduled messages. The first ones are read before this returns, so
-    /// that what can't be read at all is an error. Cut off when `stopping` is cancelled.
+    /// All rows that match a filter, or all scheduled messages. The first ones are read before this returns, so that a
+    /// failure to read is an error. Ends early when `stopping` is cancelled.
     pub async fn csv(
         &self,
         subscriber: SubscriberId,
@@ -247,9 +247,8 @@ mod tests {
         }
     }
 
-    /// The cells that a program reads which parts them at `delimiter`, of all records. As most do, it takes a quote at
-    /// the beginning of a cell for the beginning of a quoted part and any other for itself, and adds what follows a
-    /// quoted part to the cell.
+    /// All cells that a program reads with this `delimiter`. Like most, it treats a quote at the beginning of a cell as
+    /// the start of a quoted part and any other as a character, and appends the text after a quoted part to the cell.
     fn read(text: &str, delimiter: char) -> Vec<Vec<String>> {
         let mut records = vec![vec![String::new()]];
         let (mut is_start, mut is_quoted) = (true, false);
@@ -281,7 +280,7 @@ mod tests {
         records
     }
 
-    /// Without the apostrophes that `cell` may have put in.
+    /// Without the apostrophes that `cell` may have added.
     fn bare(text: &str) -> String {
         let mut bare = String::new();
         for letter in text.chars() {
@@ -300,7 +299,7 @@ mod tests {
             texts in proptest::collection::vec("[=+@\"',;\r\n\t\u{ff1d}a\u{a0} -]{0,12}", 3),
         ) {
             let mut lines = String::new();
-            // No line ends with a text.
+            // No line ends with a string.
             let texts: Vec<&str> = texts.iter().map(String::as_str).chain(["false"]).collect();
             line(&mut lines, "id", &texts);
             line(&mut lines, "id", &texts);

@@ -35,7 +35,7 @@ pub struct EmailStats {
 pub struct PeriodCounts {
     /// The day, or the first day of the month.
     pub start: NaiveDate,
-    /// How many.
+    /// Their number.
     pub counts: Counts,
 }
 
@@ -50,7 +50,7 @@ pub struct Summary {
     pub best: NaiveDate,
     /// The fraction of them that was sent: from 0 to 1.
     pub success_rate: f64,
-    /// Those that have bounced for good.
+    /// Those that have bounced permanently.
     pub bounced: i64,
 }
 

@@ -1,5 +1,5 @@
-//! All rows that match a filter, in pieces of bounded size, in the order of pages. Between two pieces nothing of the
-//! database is held, however slowly they are taken.
+//! All rows that match a filter, in pieces of bounded size, in the order of pages. Between two pieces no connection is
+//! held, however slowly the client reads.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::walk::Walk;
 use super::{LogRow, Reports, Scheduled};
 use mailgate_types::ids::SubscriberId;
 
-/// Rows of a piece, at least and at most; texts in bytes that a piece should have.
+/// Minimum and maximum rows of a piece; the target size of its strings, in bytes.
 const FEWEST: usize = 50;
 const MOST: usize = 1_000;
 const BYTES: usize = 256 * 1024;
@@ -20,7 +20,7 @@ const BYTES: usize = 256 * 1024;
 /// Why there is no export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// There is no turn.
+    /// No turn is free.
     #[error("no export now: {0}")]
     NoTurn(#[from] NoTurn),
     /// The database's error.
@@ -28,7 +28,7 @@ pub enum ExportError {
     Database(#[from] sqlx::Error),
 }
 
-/// An export of the log under way.
+/// An export of the log in progress.
 pub struct Export {
     /// `None`: nothing can match.
     walk: Option<Walk>,
@@ -38,7 +38,7 @@ pub struct Export {
     _turn: Turn,
 }
 
-/// An export of scheduled messages under way.
+/// An export of scheduled messages in progress.
 pub struct ScheduledExport {
     reports: Reports,
     subscriber: SubscriberId,
@@ -114,7 +114,7 @@ impl Export {
     }
 }
 
-/// The bytes of a row's texts.
+/// The size of a row's strings, in bytes.
 fn length(row: &LogRow) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     row.to_address.len()

@@ -19,17 +19,17 @@ pub struct Filter {
     pub status: Option<LogStatus>,
     /// Of one provider.
     pub plugin: Option<Plugin>,
-    /// Only those that have bounced for good, or only the others.
+    /// Only those that have bounced permanently, or only the others.
     pub bounced: Option<bool>,
-    /// From this moment on.
+    /// From this time on.
     pub from: Option<DateTime<Utc>>,
-    /// Before this moment.
+    /// Before this time.
     pub before: Option<DateTime<Utc>>,
-    /// What else to search for; nothing of it is counted.
+    /// Further search criteria, for which there are no counters.
     pub search: Search,
 }
 
-/// What rows are searched for by.
+/// The search criteria.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// An address in To, Cc or Bcc.
@@ -47,7 +47,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Nothing is searched for: rows are found by what is counted.
+    /// Whether there are no search criteria: the counters suffice to locate rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -55,7 +55,7 @@ impl Search {
 }
 
 impl Filter {
-    /// The kinds of rows that it lets through.
+    /// The kinds of rows that match it.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         Plugin::ALL
             .into_iter()

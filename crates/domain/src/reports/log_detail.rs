@@ -17,7 +17,7 @@ use mailgate_types::send_at::FURTHEST;
 pub enum FoundMessage {
     /// The log has it.
     Logged(Box<LogDetail>),
-    /// It is to leave later.
+    /// It is scheduled.
     Scheduled(Box<Scheduled>),
 }
 
@@ -26,7 +26,7 @@ pub enum FoundMessage {
 pub struct LogDetail {
     /// Its log entry.
     pub details: Details,
-    /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry says all about that.
+    /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry has all of it.
     pub attempts: Vec<LoggedAttempt>,
     /// Its bounces, in the order in which they were read.
     pub bounces: Vec<LoggedBounce>,
@@ -69,8 +69,7 @@ impl Reports {
     }
 }
 
-/// Since when there may be events about a message: since its first attempt, or since it was taken where it was cancelled
-/// before.
+/// The earliest time of a message's events: its first attempt, or its acceptance if it was cancelled before.
 fn since(details: &Details, moment: DateTime<Utc>) -> DateTime<Utc> {
     if details.log.error_message.as_deref() == Some(CANCELLED) {
         moment - FURTHEST

@@ -1,5 +1,5 @@
-//! A page of the log: the rows that match a filter, newest first; with their exact number, where nothing but what is
-//! counted is asked for.
+//! A page of the log: the rows that match a filter, newest first; with their exact number, unless there are search
+//! criteria.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use mailgate_storage::email_logs;
 use mailgate_storage::log_retention;
 use mailgate_types::ids::{LogId, SubscriberId, lowest_uuid_at, moment_of};
 
-/// How long the database may be at one search, and how long without a turn.
+/// How long the database may take for a search, and how long without a turn.
 const SEARCH: Duration = Duration::from_secs(2);
 const WITHOUT_TURN: Duration = Duration::from_millis(100);
 
@@ -32,22 +32,22 @@ pub struct LogPage {
     pub logs: Vec<LogRow>,
     /// The number of rows that match the filter; `None` for a search.
     pub total: Option<i64>,
-    /// Whether there are older ones than those of this page, or may be.
+    /// Whether there are, or may be, older ones than this page's.
     pub has_more: bool,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Position>,
-    /// The search came no further than to this moment, itself included; `None` if the page is whole.
+    /// The search stopped at this time, inclusive; `None` if the page is complete.
     pub searched_until: Option<DateTime<Utc>>,
 }
 
 /// Where a page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Behind this id, in the order of the page.
+    /// After this id, in the order of the page.
     older_than: Uuid,
-    /// And behind so many rows more: a search with an offset that it hasn't come to yet.
+    /// And after this many more rows: a search that hasn't reached its offset yet.
     skip: i64,
-    /// How far back a search may look in one step, where more has taken too long.
+    /// How far back a search may look in one step, if more has taken too long.
     window_seconds: Option<i64>,
 }
 
@@ -60,18 +60,18 @@ impl Position {
         }
     }
 
-    /// The row that it is behind.
+    /// The row before the page.
     pub(super) fn row(self) -> LogId {
         LogId(self.older_than)
     }
 }
 
-/// Where a page begins, as its caller says it.
+/// Where a page begins, as the caller gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Behind so many of the newest rows.
+    /// After this many of the newest rows.
     Offset(i64),
-    /// Where the page before has ended.
+    /// Where the previous page ended.
     At(Position),
 }
 
@@ -194,7 +194,7 @@ impl Reports {
                 skip,
                 window_seconds: walk.window().map(|window| window.num_seconds()),
             }),
-            // Where nothing was looked at yet, it lies ahead.
+            // If nothing was searched yet, it is in the future.
             searched_until: Some(searched_until(older_than).min(self.clock.now())),
         })
     }
@@ -214,7 +214,7 @@ impl Reports {
     }
 }
 
-/// A page with up to `limit` rows of those that were found.
+/// A page with up to `limit` of the rows found.
 fn whole(mut logs: Vec<LogRow>, limit: usize) -> LogPage {
     let has_more = logs.len() > limit;
     logs.truncate(limit);
@@ -227,7 +227,7 @@ fn whole(mut logs: Vec<LogRow>, limit: usize) -> LogPage {
     }
 }
 
-/// All rows of this moment and later ones have been looked at.
+/// All rows from this time on have been searched.
 fn searched_until(position: Uuid) -> DateTime<Utc> {
     let moment = moment_of(position);
     if lowest_uuid_at(moment) == position {

@@ -40,7 +40,7 @@ fn piece_of(counted: &[Counted], filter: &Filter, nth: i64) -> Option<(usize, i6
     None
 }
 
-/// The kinds of which a filter lets rows through that are counted.
+/// The counted kinds of rows that match a filter.
 fn counted_kinds(filter: &Filter, counts: &Counts) -> Vec<Kind> {
     let has_rows = |(plugin, status): &Kind| {
         let of_kind = Filter {
@@ -101,7 +101,7 @@ impl PageRange {
         range.narrowed(tally, &piece, rows).await.map(Some)
     }
 
-    /// Locates the page behind a row by counters alone, to the day in which it may end. `None` past the last row.
+    /// Locates the page after a row by counters alone, to the day in which it may end. `None` past the last row.
     pub(super) async fn behind(
         tally: &mut Tally<'_>,
         mut counted: Vec<Counted>,
@@ -110,7 +110,7 @@ impl PageRange {
         row: Uuid,
     ) -> Result<Option<Self>, sqlx::Error> {
         let moment = moment_of(row);
-        // Of the hour that the row lies in, it isn't known which rows are older.
+        // In the row's own hour, it isn't known which rows are older.
         let first = loop {
             let Some(index) = counted.iter().position(|piece| piece.from <= moment) else {
                 return Ok(None);
@@ -164,7 +164,7 @@ impl PageRange {
         piece: &Counted,
         rows: i64,
     ) -> Result<Self, sqlx::Error> {
-        // Times, and how many rows of the piece are at or after them.
+        // Times, and the number of rows of the piece at or after them.
         let (mut newer, mut older) = ((piece.to, 0), (piece.from, rows));
         for _ in 0..GUESSES {
             if self.skip - newer.1 <= NEAR {

@@ -13,7 +13,7 @@ use mailgate_storage::{
 };
 use mailgate_telemetry::top_subscribers::{Largest, MOST};
 
-/// What is waiting in the database.
+/// The queues in the database.
 #[derive(Debug)]
 pub struct Queues {
     /// The spool.
@@ -30,7 +30,7 @@ pub struct Queues {
     pub report_changes: u32,
 }
 
-/// What is waiting at the payment provider, and what is wrong there.
+/// Work to be done at the payment provider, and problems there.
 #[derive(Debug)]
 pub struct BillingQueues {
     /// Its events.
@@ -73,13 +73,13 @@ impl Queues {
     }
 }
 
-/// For how many seconds the next archived segment of the write-ahead log has been due; `None` where none is.
+/// For how many seconds the next archived segment of the write-ahead log has been due; `None` if none is.
 pub async fn wal_archive_overdue(pool: &PgPool) -> Result<Option<f64>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
     wal_archive::overdue_seconds(&mut connection).await
 }
 
-/// The subscribers with most of what waits now, and was sent or has failed in the current hour and the one before.
+/// The subscribers with the most messages waiting now, and sent or failed in the current and previous hour.
 async fn largest(
     connection: &mut PgConnection,
     most: &Most,

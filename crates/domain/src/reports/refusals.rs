@@ -42,12 +42,12 @@ pub struct Refusals {
     written: Arc<tokio::sync::Mutex<Written>>,
 }
 
-/// How far refusals are written.
+/// The progress of writing refusals.
 #[derive(Debug, Default)]
 struct Written {
-    /// The last batch that certainly is.
+    /// The last batch that was certainly written.
     last: Option<Uuid>,
-    /// The next one, if it may be.
+    /// The next batch, if it may have been written.
     tried: Option<(Uuid, HashMap<AppId, OfApp>)>,
 }
 
@@ -113,11 +113,11 @@ impl Refusals {
         of_app.last.push_back(refused);
     }
 
-    /// Writes the refusals recorded since the last call. What can't be written is kept for the next one, and stays a
-    /// batch of its own: the answer to its commit may have been lost.
+    /// Writes the refusals recorded since the last call. If that fails, they are kept for the next call, as a separate
+    /// batch: the response to its commit may have been lost.
     pub async fn write(&self) -> Result<(), sqlx::Error> {
         let mut written = self.written.lock().await;
-        // What was tried before, and what has come since.
+        // The batch tried before, and later refusals.
         for _ in 0..2 {
             let (id, noted) = match written.tried.take() {
                 Some(tried) => tried,
@@ -126,7 +126,7 @@ impl Refusals {
             if noted.is_empty() {
                 return Ok(());
             }
-            // Until it is known: this may be cancelled.
+            // Until the result is known: this may be cancelled.
             let previous = written.last;
             let (_, noted) = written.tried.insert((id, noted));
             self.try_write(id, previous, noted).await?;

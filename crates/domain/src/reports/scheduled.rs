@@ -1,4 +1,4 @@
-//! Messages that are to leave later, the next one first. They are not in the log yet, and no total of it counts them.
+//! Scheduled messages, the next one first. They are not in the log yet, nor in its totals.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use mailgate_storage::database::pool;
 use mailgate_storage::spool::waiting::{self, Scheduled, ScheduledFilter};
 use mailgate_types::ids::SubscriberId;
 
-/// How long the database may be at one page. The quota of what waits bounds what it reads.
+/// How long the database may take for a page. The queue quota bounds the rows that it reads.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A page of scheduled messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScheduledPage {
-    /// The page's messages, the next to leave first.
+    /// The page's messages, the next one first.
     pub messages: Vec<Scheduled>,
     /// The number of messages that match the filter; `None` for a search.
     pub total: Option<i64>,
@@ -25,8 +25,8 @@ pub struct ScheduledPage {
 }
 
 impl Reports {
-    /// A page of the subscriber's scheduled messages, up to `limit`. The filter's times are those at which they leave;
-    /// its status is ignored.
+    /// A page of the subscriber's scheduled messages, up to `limit`. The filter's times are scheduled times; its status
+    /// is ignored.
     pub async fn scheduled(
         &self,
         subscriber: SubscriberId,
@@ -44,7 +44,7 @@ impl Reports {
             return Ok(nothing);
         };
         let matching = matching(&mut snapshot, subscriber, &scope, filter).await?;
-        // What hasn't left can't bounce.
+        // An unsent message can't bounce.
         let Some(matching) = matching.filter(|it| it.bounced != Some(true)) else {
             return Ok(nothing);
         };

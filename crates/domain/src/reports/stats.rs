@@ -26,7 +26,7 @@ pub struct Stats {
     pub sent_today: i64,
     /// Messages sent this month.
     pub sent_this_month: i64,
-    /// Messages sent, ever, that have bounced for good.
+    /// Messages sent, ever, that have bounced permanently.
     pub bounced: i64,
     /// Those of today.
     pub bounced_today: i64,
@@ -38,7 +38,7 @@ pub struct Stats {
     pub plugins: [PluginStats; 2],
 }
 
-/// What is sent through one provider.
+/// The figures of one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PluginStats {
     /// The provider.

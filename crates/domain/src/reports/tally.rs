@@ -84,8 +84,8 @@ impl<'a> Tally<'a> {
         Ok(counted)
     }
 
-    /// The pieces of a time range that have messages, newest first. Parts of hours are counted in the log, with those
-    /// that have bounced where they are wanted.
+    /// The pieces of a time range that have messages, newest first. Parts of hours are counted in the log, with bounced
+    /// messages if requested.
     pub(super) async fn stretch(
         &mut self,
         from: DateTime<Utc>,
@@ -132,8 +132,8 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// The number of rows of some kinds in a time range, counted in the log; of those that have bounced, or of the
-    /// others, where `bounced` says so.
+    /// The number of rows of some kinds in a time range, counted in the log; with `bounced`, only of those that have
+    /// bounced, or of the others.
     pub(super) async fn count(
         &mut self,
         from: DateTime<Utc>,

@@ -1,5 +1,5 @@
-//! Turns at what takes the database longer than a page: one for each subscriber at a time, and a few in all, so that
-//! nobody has the database's connections for themselves.
+//! Turns for queries that take longer than a page: one per subscriber at a time, and a few in total, so that no
+//! subscriber can use up the database's connections.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ pub(super) struct Turn {
 /// Why there is no turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoTurn {
-    /// The subscriber has one already.
-    #[error("the subscriber has one already")]
+    /// The subscriber has one in progress.
+    #[error("the subscriber has one in progress")]
     OfSubscriber,
     /// All are taken by others.
     #[error("all are taken")]
@@ -32,7 +32,7 @@ pub enum NoTurn {
 }
 
 impl Turns {
-    /// So many in all.
+    /// This many in total.
     pub(super) fn new(most: usize) -> Self {
         Self {
             taken: Arc::default(),

@@ -1,5 +1,5 @@
-//! Walks through the log, newest first, in steps of which none takes long: by the index that leads to the fewest rows,
-//! each of which is held against all that is searched for. Between two steps nothing of the database is held.
+//! Walks through the log, newest first, in short steps: by the index that leads to the fewest rows, each of which is
+//! checked against all search criteria. Between two steps no connection is held.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use mailgate_storage::{bounced_messages, end_users, log_retention};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId, lowest_uuid_at, moment_of};
 
-/// How long a statement may take. One that takes longer is ended, and the step is tried with less.
+/// How long a statement may take. One that takes longer is cancelled, and the step is retried with less.
 const STATEMENT: Duration = Duration::from_millis(500);
 
 /// The same for the smallest piece of the log, which can't be made smaller.
@@ -27,15 +27,15 @@ const LAST_TRY: Duration = Duration::from_secs(5);
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_millis(200);
 
-/// Rows that a step reads in the order of time: at first, at least, at most.
+/// Rows that a step reads in the order of time: initially, at least, at most.
 const ROWS: i64 = 5_000;
 const FEWEST_ROWS: i64 = 250;
 const MOST_ROWS: i64 = 100_000;
 
-/// Rows that a step holds against the rest of the search, at most.
+/// Maximum rows that a step checks against the other criteria.
 const MOST_CANDIDATES: i64 = 5_000;
 
-/// Mailboxes of a user that are looked up one by one; of more, the log is read in the order of time.
+/// Mailboxes of a user that are looked up one by one; with more, the log is read in the order of time.
 const MOST_MAILBOXES: i64 = 50;
 
 /// The window of a step that took too long with all of the log, and the smallest one.
@@ -43,7 +43,7 @@ const FIRST_WINDOW: TimeDelta = TimeDelta::days(1);
 const SMALLEST_WINDOW: TimeDelta = TimeDelta::seconds(1);
 const LARGEST_WINDOW: TimeDelta = TimeDelta::days(30);
 
-/// What leads to rows.
+/// The index that leads to rows.
 #[derive(Debug, Clone)]
 enum Way {
     Log(LogId),
@@ -64,19 +64,19 @@ pub(super) struct Walk {
     way: Way,
     /// The lowest id that may be there.
     floor: Uuid,
-    /// All from here on have been looked at.
+    /// All from here on have been searched.
     position: Uuid,
     /// How far back a step may look; `None`: as far as the log goes.
     window: Option<TimeDelta>,
     /// Rows of a step by time.
     rows: i64,
-    /// Candidates of a step, where more are needed than rows.
+    /// Candidates of a step, if more are needed than rows.
     candidates: i64,
     /// The time that its steps have taken.
     spent: Duration,
 }
 
-/// A regular expression that matches a text in upper or lower case, whatever the database's locale.
+/// A regular expression that matches a string in upper or lower case, whatever the database's locale.
 fn in_any_case(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() * 4);
     for letter in text.chars() {
@@ -99,13 +99,13 @@ fn in_any_case(text: &str) -> String {
     pattern
 }
 
-/// The only letter of a form.
+/// The only letter of a case conversion.
 fn one(mut letters: impl Iterator<Item = char>) -> Option<char> {
     letters.next().filter(|_| letters.next().is_none())
 }
 
 impl Reports {
-    /// A walk behind a position, or from the log's newest row; `None` where nothing can match.
+    /// A walk after a position, or from the log's newest row; `None` if nothing can match.
     pub(super) async fn walk(
         &self,
         subscriber: SubscriberId,
@@ -142,7 +142,7 @@ impl Reports {
     }
 }
 
-/// What a filter's rows are like; `None` where nothing can match.
+/// The criteria of a filter; `None` if nothing can match.
 pub(super) async fn matching(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -204,7 +204,7 @@ async fn way(
 }
 
 impl Walk {
-    /// All from here on has been looked at.
+    /// All from here on has been searched.
     pub(super) fn position(&self) -> Uuid {
         self.position
     }
@@ -214,7 +214,7 @@ impl Walk {
         self.window
     }
 
-    /// Begins with a window that an earlier walk was left with.
+    /// Begins with the window of an earlier walk.
     pub(super) fn narrow(&mut self, window: Option<TimeDelta>) {
         self.window = window.map(|window| window.clamp(SMALLEST_WINDOW, LARGEST_WINDOW));
         if self.window.is_some() {
@@ -222,7 +222,7 @@ impl Walk {
         }
     }
 
-    /// Whether the log's oldest row has been looked at.
+    /// Whether the log's oldest row has been reached.
     pub(super) fn is_done(&self) -> bool {
         self.position <= self.floor
     }
@@ -232,7 +232,7 @@ impl Walk {
         self.spent
     }
 
-    /// The next rows, `wanted` at most. There may be none though there are older ones.
+    /// The next rows, `wanted` at most. There may be none although there are older ones.
     pub(super) async fn step(&mut self, wanted: usize) -> Result<Vec<LogRow>, sqlx::Error> {
         if self.is_done() {
             return Ok(Vec::new());
@@ -268,7 +268,7 @@ impl Walk {
         }
     }
 
-    /// The rows of a step, and the position behind it.
+    /// The rows of a step, and the position after it.
     async fn try_step(
         &mut self,
         wanted: i64,
@@ -311,7 +311,7 @@ impl Walk {
         Ok((rows, behind))
     }
 
-    /// Nothing is searched for but what the owner's index has.
+    /// By the columns of the owner's index alone.
     fn is_plain(&self) -> bool {
         self.matching.users.is_none() && self.matching.subject.is_none()
     }
@@ -363,7 +363,7 @@ impl Walk {
         Ok((ids, behind))
     }
 
-    /// Some thousand of the owner's rows, of which those are taken that match.
+    /// Matching rows among some thousand of the owner's.
     async fn through_time(
         &self,
         connection: &mut PgConnection,
@@ -382,7 +382,7 @@ impl Walk {
     }
 }
 
-/// The position behind ids that were found in a range: its end, unless there may be more of them.
+/// The position after the ids found in a range: its end, unless there may be more of them.
 fn behind(ids: &[LogId], limit: i64, end: Uuid) -> Uuid {
     let is_full = i64::try_from(ids.len()).is_ok_and(|count| count >= limit);
     ids.last().filter(|_| is_full).map_or(end, |last| last.0)
@@ -400,7 +400,7 @@ mod tests {
             ("a.*(\\ x", "[aA]\\.\\*\\(\\\\\\ [xX]"),
             ("]^-", "\\]\\^\\-"),
             ("字", "字"),
-            // What has two letters in the other case has one form here.
+            // A letter that becomes two in the other case has one form here.
             ("ß", "ß"),
         ] {
             assert_eq!(in_any_case(text), pattern);

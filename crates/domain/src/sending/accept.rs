@@ -1,9 +1,8 @@
 //! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
-//! opening → submission → end; or, for a message that is to leave later, → the queue.
-//!
-//! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
-//! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
-//! subscription and a disconnected mailbox take effect immediately, whichever process made the change.
+//! opening → submission → end; or, for a scheduled message, → the queue.
+//! An app's data from its last message is reused without a query. The opening's statement verifies it: if the app has
+//! changed since, nothing is written, and everything is queried again. So a renewed key, a blocked subscription and a
+//! disconnected mailbox take effect immediately, whichever process made the change.
 
 pub mod budget;
 pub mod draft;
@@ -36,13 +35,13 @@ pub struct Request {
     pub caller: Caller,
     /// Whether the request, read for the app's earlier state, means the same for its current state.
     pub still_means: fn(&SendingApp, &SendingApp) -> bool,
-    /// Which of the app's mailboxes to send from. What the key allows is added here.
+    /// The selection of the app's mailbox. The key's restrictions are added here.
     pub wanted: Wanted,
     /// The message.
     pub draft: Draft,
     /// The caller's idempotency key.
     pub key: Option<IdempotencyKey>,
-    /// When it is to leave; `None`: now.
+    /// Its scheduled time; `None`: now.
     pub send_at: Option<SendAt>,
     /// Its share of the budget.
     pub share: Share,
@@ -52,7 +51,7 @@ pub struct Request {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The key is no longer valid.
-    #[error("the key opens nothing")]
+    #[error("invalid key")]
     Key,
     /// The app is no longer the one that the message was read for: this is its current state.
     #[error("the app has changed")]
@@ -60,27 +59,27 @@ pub enum Refusal {
     /// The subscription blocks sending.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// The time that it is to leave at has passed.
-    #[error("the message was to leave before now")]
+    /// Its scheduled time has passed.
+    #[error("the scheduled time has passed")]
     SendAtPast,
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
-    /// None of the mailboxes that the key is restricted to matches. Whether another one does isn't said: who has the
-    /// key is not to find out which others there are.
+    /// None of the mailboxes that the key is restricted to matches. Whether another one does isn't revealed: the key's
+    /// holder must not learn which others exist.
     #[error("the key may not send from any mailbox that matches")]
     MailboxNotAllowed,
-    /// This header names a sender as whom the mailbox may not send.
+    /// This header names a sender that the mailbox may not send as.
     #[error("{0} names another sender")]
     OtherSender(&'static str),
-    /// These recipients have bounced, and the app refuses messages to such.
+    /// These recipients have bounced, and the app refuses messages to them.
     #[error("recipients have bounced")]
     Suppressed(Vec<String>),
-    /// No message can be made from the draft.
+    /// No message can be composed from the draft.
     #[error(transparent)]
     Unpreparable(#[from] PrepareError),
     /// The database query failed.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
     /// Sending failed.
     #[error(transparent)]
@@ -98,7 +97,7 @@ impl From<AuthenticateError> for Refusal {
 
 impl Sending {
     /// Sends a message from one of the caller's mailboxes. The send continues if the caller disconnects. If the key
-    /// stands for another message, nothing is sent and that message's outcome is the answer.
+    /// stands for another message, nothing is sent and that message's outcome is returned.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl Sending {
         if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
             self.prove(&mut caller, still_means).await?;
             wanted.only = caller.mailboxes();
-            // A request that is repeated gets its answer, though its time has come since.
+            // A repeated request gets its answer, even if its scheduled time has passed since.
             let answer = match &key {
                 Some(key) => self.answer_of_twin(&wanted, key).await?,
                 None => None,
@@ -177,8 +176,8 @@ impl Sending {
                 let recipients = &prepared.recipients.addresses;
                 let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
                 if !suppressed.is_empty() {
-                    // A message that was taken before has its answer, whatever its recipients did since; and nothing
-                    // is refused for what the app has chosen before.
+                    // A message accepted earlier has its answer, whatever its recipients did since; and nothing is
+                    // refused by an outdated setting of the app.
                     let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
                     if let Some(answer) = before.await? {
                         return Ok(answer);
@@ -211,8 +210,8 @@ impl Sending {
         Err(SendError::NotTaken.into())
     }
 
-    /// The answer of the message that the key of a caller stands for, who is proven first: the key may have been changed
-    /// since.
+    /// The answer of the message that a caller's idempotency key stands for. The caller is authenticated again first:
+    /// its key may have been changed since.
     async fn before(
         &self,
         caller: &mut Caller,
@@ -243,7 +242,7 @@ impl Sending {
         self.replay(wanted, key).await
     }
 
-    /// The answer of the message that a key stands for, `None` if the key is free. Whoever may not send from that
+    /// The answer of the message that a key stands for, `None` if the key is free. A caller that may not send from that
     /// message's mailbox doesn't get it.
     async fn replay(
         &self,
@@ -279,7 +278,7 @@ impl Sending {
     }
 }
 
-/// What a request is refused with that no mailbox matches.
+/// The refusal of a request that no mailbox matches.
 fn none_matches(wanted: &Wanted) -> Refusal {
     match wanted.only {
         None => Refusal::NoMailbox,

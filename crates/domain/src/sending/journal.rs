@@ -1,7 +1,7 @@
-//! The journal: one task that takes all waiting openings and endings and commits them together, with the log rows,
-//! counters, idempotency keys and webhooks that belong to them. While one commit runs the next batch gathers, so a
-//! lone message waits for one commit and a thousand share it. An entry that the database permanently rejects is
-//! written without its untrusted text.
+//! The journal: one task that collects all waiting openings and endings and commits them together, with the log rows,
+//! counters, idempotency keys and webhooks that belong to them. While one commit runs the next batch gathers, so a lone
+//! message waits for one commit and a thousand share it. An entry that the database permanently rejects is written
+//! without its untrusted text.
 
 pub(crate) mod ending;
 pub(crate) mod in_flight;
@@ -59,7 +59,7 @@ pub enum NotWritten {
 }
 
 impl NotWritten {
-    /// The journal's task is gone.
+    /// The journal's task has ended.
     const TASK_ENDED: Self = Self::Trouble { is_outage: false };
 }
 
@@ -169,7 +169,7 @@ impl Journal {
         self.write(Entry::Close(ending)).await.map(drop)
     }
 
-    /// Ends what a commit has left under way that was not answered in time: whether an entry was written is certain then.
+    /// Ends the transaction of a commit that timed out: then it is certain whether an entry was written.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl Written {
         let mut left = Vec::new();
         for one in waiting {
             match self.outcome(&one.entry) {
-                // A caller that has gone loses nothing: the entry is written.
+                // A caller that is gone loses nothing: the entry is written.
                 Some(outcome) => {
                     let _ = one.answer.send(Ok(outcome));
                 }
@@ -299,7 +299,7 @@ impl Written {
 }
 
 impl JournalTask {
-    /// Runs until every [`Journal`] is dropped and all is written.
+    /// Runs until every [`Journal`] is dropped and everything is written.
     pub async fn run(mut self) {
         let mut waiting = Vec::with_capacity(BATCH);
         while self.gather(&mut waiting).await {
@@ -309,7 +309,7 @@ impl JournalTask {
         }
     }
 
-    /// Fills up the batch with what has arrived meanwhile, waiting only if it is empty. `false` at the end.
+    /// Fills up the batch with new entries, waiting only if it is empty. `false` at the end.
     async fn gather(&mut self, waiting: &mut Vec<Waiting>) -> bool {
         if waiting.is_empty() {
             return self.entries.recv_many(waiting, BATCH).await > 0;
@@ -371,7 +371,7 @@ impl JournalTask {
         }
     }
 
-    /// Answers all callers that another process has taken over their messages.
+    /// Reports to all callers that another process has taken over their messages.
     fn has_ended(&self, waiting: Vec<Waiting>) -> Vec<Waiting> {
         self.lease.end();
         for one in waiting {
@@ -390,8 +390,8 @@ impl JournalTask {
     }
 
     /// Writes a batch, with a timeout: a vanished database host never answers, and all sending waits here. With
-    /// `in_full`, messages that were simply sent take the statement of the others, which alone leaves out log rows of
-    /// days that are no longer kept.
+    /// `in_full`, simply sent messages use the same statement as the others, the only one that skips log rows of days
+    /// that are no longer kept.
     async fn try_commit(&mut self, waiting: &[Waiting], in_full: bool) -> Fenced<Written> {
         let started = Instant::now();
         let batch = Batch::of(waiting);
@@ -456,7 +456,7 @@ async fn write(
     let written = write_messages(&mut transaction, gateway, &openings, batch, only_sent, now);
     let mut written = match written.await? {
         Ok(written) => written,
-        // Dropping the transaction rolls back what it has done so far.
+        // Dropping the transaction rolls it back.
         Err(ended) => return Ok(Err(ended)),
     };
     idempotency_keys::answer(&mut transaction, &batch.answers(&written.left)).await?;

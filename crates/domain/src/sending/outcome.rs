@@ -22,12 +22,12 @@ pub enum Outcome {
         /// The message's receipt.
         receipt: Receipt,
     },
-    /// Stored until its sender's own time.
+    /// Stored until its scheduled time.
     #[serde(skip)]
     Scheduled {
         /// The message's receipt.
         receipt: Receipt,
-        /// When it is to leave.
+        /// Its scheduled time.
         send_at: DateTime<Utc>,
     },
     /// Stored; the gateway retries, so the caller must not.
@@ -65,7 +65,7 @@ impl Outcome {
     }
 }
 
-/// What identifies a message from now on.
+/// The data that identifies a message from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// Its id in the log.
@@ -87,9 +87,9 @@ pub struct Answer {
     pub replayed: bool,
 }
 
-/// The outcome of taking a message.
+/// The outcome of accepting a message.
 pub(super) enum Taken {
-    /// It was taken, with this outcome.
+    /// It was accepted, with this outcome.
     Here(Outcome),
     /// Its idempotency key stands for another message.
     Twin,

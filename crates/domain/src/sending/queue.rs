@@ -1,4 +1,4 @@
-//! The queue as its owners see it and change it: what waits, and for what; a message that is tried now, or cancelled.
+//! The queue as its owners see and change it: waiting messages with their reasons; retrying one now, or cancelling it.
 //! Needs nothing but the database, so that the operator's commands work beside running gateways.
 
 mod cancel;
@@ -29,13 +29,13 @@ use mailgate_types::waiting_reason::WaitingReason;
 
 pub use mailgate_storage::spool::waiting::{Group, Listed as QueuedMessage};
 
-/// Groups that a summary shows at most.
+/// Maximum groups of a summary.
 pub const MOST_GROUPS: i64 = 100;
 
-/// Messages that a summary reads at most: as many as one subscriber may have waiting by default.
+/// Maximum messages that a summary reads: one subscriber's default quota.
 const READ: i64 = 20_000;
 
-/// Summaries that one process makes at the same time, one for each subscriber, and how long a further one waits.
+/// Summaries that one process computes at the same time, one for each subscriber, and how long a further one waits.
 const SUMMARIES: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -44,11 +44,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Queue {
     pool: PgPool,
     clock: SharedClock,
-    /// Whoever has much waiting and asks often waits, and not the database, nor anybody else.
+    /// Frequent summaries of a large queue slow down only their own subscriber, not the database or others.
     summaries: SharedPlaces<SubscriberId>,
 }
 
-/// Whose messages a caller may see and change.
+/// The messages that a caller may see and change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Those of a subscriber's apps.
@@ -66,34 +66,34 @@ impl Scope {
     }
 }
 
-/// Why a message is neither tried now nor cancelled.
+/// Why a message can't be retried now or cancelled.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// There is no such message, or it belongs to another subscriber.
     #[error("There is no message with this id")]
     NotFound,
-    /// An attempt is under way.
+    /// An attempt is in progress.
     #[error("The message is being sent at this moment")]
     InProgress,
-    /// The provider may have it: an attempt was interrupted after the message was out.
+    /// The provider may have it: an attempt was interrupted after the message was transmitted.
     #[error(
         "The message may have arrived: sending was interrupted, and the Sent folder is still to be checked"
     )]
     OutcomeUnknown,
-    /// It leaves at its own time.
+    /// It is scheduled.
     #[error("The message is scheduled, and leaves at its own time")]
     Scheduled,
     /// The provider has accepted it.
     #[error("The message was sent")]
     Sent,
-    /// It has failed for good, or was cancelled.
+    /// It has failed permanently, or was cancelled.
     #[error("The message has failed for good, or was cancelled")]
     Failed,
     /// The subscription blocks sending.
     #[error(transparent)]
     Blocked(#[from] Blocked),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -108,12 +108,12 @@ pub enum SummaryError {
     Database(#[from] sqlx::Error),
 }
 
-/// What waits for a subscriber's apps.
+/// The waiting messages of a subscriber's apps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSummary {
-    /// All that waits, as the quota counts it.
+    /// The total, as the quota counts it.
     pub usage: Usage,
-    /// What waits, by app, mailbox and reason.
+    /// The messages by app, mailbox and reason.
     pub groups: Groups,
 }
 
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// What waits for a subscriber's apps: the groups with most messages, [`MOST_GROUPS`] at most.
+    /// The waiting messages of a subscriber's apps: the largest groups, [`MOST_GROUPS`] at most.
     pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, SummaryError> {
         let _place = self.summaries.take_within(subscriber, PATIENCE).await?;
         let mut snapshot = pool::snapshot(&self.pool).await?;
@@ -138,13 +138,13 @@ impl Queue {
         Ok(QueueSummary { usage, groups })
     }
 
-    /// How much waits for a subscriber's apps.
+    /// The total of a subscriber's waiting messages.
     pub async fn usage(&self, subscriber: SubscriberId) -> Result<Usage, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         waiting::usage_of(&mut connection, subscriber).await
     }
 
-    /// Up to `limit` waiting messages without the first `offset`, those due first first: of one app or of all, of one
+    /// Up to `limit` waiting messages after the first `offset`, earliest due first: of one app or of all, of one
     /// mailbox or any, for one reason or any.
     pub async fn list(
         &self,
@@ -172,8 +172,8 @@ impl Queue {
     }
 }
 
-/// Locks a message that waits until the transaction ends, and keeps its app from being deleted. `None` if it isn't in the
-/// queue, or isn't the caller's; [`QueueError::InProgress`] if a process has it in hand.
+/// Locks a waiting message until the transaction ends, and keeps its app from being deleted. `None` if it isn't in the
+/// queue, or isn't the caller's; [`QueueError::InProgress`] if a process has claimed it.
 async fn lock(
     connection: &mut PgConnection,
     scope: Scope,
@@ -182,7 +182,7 @@ async fn lock(
     let Some(app) = app_of(connection, scope, id).await? else {
         return Ok(None);
     };
-    // Before the message, as whoever deletes an app locks them.
+    // Before the message, in the same order as an app's deletion.
     if !apps::keep(connection, app).await? {
         return Ok(None);
     }
@@ -204,7 +204,7 @@ async fn app_of(
     Ok(owner.map(|(app, _)| app))
 }
 
-/// Why a message that is not in the queue can't be changed; its log row's error where it has failed.
+/// Why a message that is not in the queue can't be changed; its log row's error if it has failed.
 async fn ended(
     connection: &mut PgConnection,
     scope: Scope,
@@ -215,7 +215,7 @@ async fn ended(
         None => (QueueError::NotFound, None),
         Some((LogStatus::Sent, error)) => (QueueError::Sent, error),
         Some((LogStatus::FailedPerm, error)) => (QueueError::Failed, error),
-        // It was taken back into the queue just now.
+        // It was requeued just now.
         Some((LogStatus::FailedTemp, error)) => (QueueError::InProgress, error),
     })
 }

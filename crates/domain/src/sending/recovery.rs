@@ -23,8 +23,8 @@ use mailgate_types::past::Past;
 /// Abandoned messages claimed together.
 const ROUND: i64 = 64;
 
-/// Mailboxes that one process looks into concurrently for messages of dead ones. They are not the places of the queue:
-/// a provider that takes a minute for each look would stop it.
+/// Mailboxes that one process searches concurrently for messages of dead processes. They don't share the places of the
+/// queue: a provider that takes a minute for each search would block it.
 pub(super) const LOOKS: usize = 32;
 
 /// How long to keep searching for a message with an unknown outcome before it counts as failed.
@@ -74,7 +74,7 @@ impl Sending {
         self.take_up_left(claimed).await
     }
 
-    /// Refreshes the tokens again whose refresh died with its process.
+    /// Repeats the token refreshes that died with their process.
     fn refresh_again(&self) {
         let mailboxes = self.mailboxes.clone();
         self.tracker.spawn(async move {
@@ -137,7 +137,7 @@ impl Sending {
                 let sending = self.clone();
                 self.tracker.spawn(async move {
                     let _hold = hold;
-                    // Whoever takes over from this process takes it up.
+                    // The process that takes over from this one will recover it.
                     let place = sending
                         .stop
                         .run_until_cancelled(sending.looks.acquire())
@@ -151,11 +151,12 @@ impl Sending {
         Ok(count)
     }
 
-    /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again. Before
-    /// its absence proves anything, it is looked for until its provider must have finished with it.
+    /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again. Its
+    /// absence proves something only after its provider must have finished processing it; until then it is searched
+    /// for.
     async fn end_unanswered(&self, claimed: Claimed) {
         let left_by = self.left_by(&claimed);
-        // Before the look, which takes its time.
+        // Before the search, which takes time.
         let may_arrive = self.may_still_arrive(left_by).is_some();
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => {

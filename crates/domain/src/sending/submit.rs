@@ -40,7 +40,7 @@ struct First<'a> {
 
 impl Sending {
     /// Opens a message and submits it for the first time; nothing is sent if it can't be opened. With the hash of the
-    /// send key that it was taken under, it is stored until its own time instead.
+    /// send key that it was accepted under, it is stored until its scheduled time instead.
     pub(super) async fn take(
         &self,
         app: &SendingApp,
@@ -129,7 +129,7 @@ impl Sending {
                     recipients: &recipients,
                     message: &message,
                     message_id: message_id.as_deref(),
-                    leave: &self.lease,
+                    permit: &self.lease,
                 };
                 self.try_first(first, submission).await
             }
@@ -167,7 +167,7 @@ impl Sending {
                 };
                 let mut ending = first.facts.sent(message_id, Some(attempt));
                 ending.answer = first.answer(&outcome);
-                // The provider's reply stands, whichever process owns the message by now.
+                // The provider's reply is final, whichever process owns the message now.
                 self.close(ending).await;
                 self.file_sent(
                     Some(first.subscriber),
@@ -261,7 +261,7 @@ impl Sending {
                     }
                 };
             }
-            // It may have arrived, so it stays in hand until its outcome is known.
+            // It may have arrived, so this process keeps it until its outcome is known.
             Err(error) if outcome_unknown => {
                 tracing::error!(log_id = %id, %error, "a message that may have arrived could not be stored: it is looked up later");
                 return Err(SendError::Unknown);

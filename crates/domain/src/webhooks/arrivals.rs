@@ -1,6 +1,6 @@
-//! From when on a poll looks for deliveries that have become ready. They are due when they do, but a transaction may take
-//! its time to commit. So each poll reads a little of what the last one has read already, one in each second more, and one
-//! in ten seconds more still; what commits later than that is found by the full scan.
+//! The range in which a poll looks for newly ready deliveries. A delivery is due when it becomes ready, but its
+//! transaction may commit later. So each poll overlaps the previous one a little, one poll per second overlaps more,
+//! and one in ten seconds still more; later commits are found by the full scan.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ const DEPTHS: [(Duration, TimeDelta); 3] = [
     (Duration::from_secs(10), TimeDelta::seconds(60)),
 ];
 
-/// What is due later than this from now counts as replayed: clocks differ.
+/// Deliveries due further in the future than this count as replayed: clocks differ.
 const AHEAD: TimeDelta = TimeDelta::seconds(60);
 
-/// The longest time that is read; what polls have missed beyond it is left to the full scan.
+/// The longest range that is read; anything that polls have missed beyond it is left to the full scan.
 const LONGEST: TimeDelta = TimeDelta::minutes(10);
 
 /// From where on deliveries count as replayed.
@@ -27,7 +27,7 @@ pub(super) fn ahead(now: DateTime<Utc>) -> DateTime<Utc> {
     now + AHEAD
 }
 
-/// What a poll is to read.
+/// The range for a poll.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) window: Window,
@@ -44,7 +44,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// What a poll is to read that begins now.
+    /// The range for a poll that begins now.
     pub(super) fn look(&self, began: Instant, now: DateTime<Utc>) -> Look {
         let is_time = |depth: &usize| {
             self.read[*depth].is_none_or(|(last, _)| began - last >= DEPTHS[*depth].0)

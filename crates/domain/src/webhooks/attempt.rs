@@ -1,4 +1,4 @@
-//! One delivery attempt: sign, post, and decide what the response means for later attempts.
+//! One delivery attempt: sign, post, and derive from the response whether to retry.
 
 use std::time::Instant;
 

@@ -27,14 +27,13 @@ const READY_EVERY: Duration = Duration::from_millis(900);
 pub(super) const READY: i64 = 1_000;
 const ROUNDS: usize = 2;
 
-/// How much of what was read already is read again for due deliveries: attempts are recorded a little late, and clocks
-/// differ.
+/// The overlap of consecutive reads of due deliveries: attempts are recorded a little late, and clocks differ.
 const LATE: TimeDelta = TimeDelta::seconds(30);
 
 /// Timeout of a step.
 const STEP: Duration = Duration::from_secs(15);
 
-/// A leased delivery with all that sending it takes.
+/// A leased delivery with all data for sending it.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) claimed: Claimed,
@@ -50,7 +49,7 @@ impl Leased for Ready {
 
 /// The result of one step of a poll.
 pub(super) enum Seen {
-    /// What has become ready.
+    /// Newly ready deliveries.
     Arrived {
         arrived: Vec<webhook_queue::ready::Ready>,
         /// Whether more is due than the poll has made ready.
@@ -62,7 +61,7 @@ pub(super) enum Seen {
     Leased {
         claimed: Vec<Claimed>,
         bodies: HashMap<WebhookMessageId, Bytes>,
-        /// What was wanted, and when the oldest delivery is due that is left of it.
+        /// The request, and the due time of its oldest remaining delivery.
         left: Vec<(Wanted, Option<DateTime<Utc>>)>,
     },
 }
@@ -74,7 +73,7 @@ pub(super) struct Claimer {
     arrivals: Arrivals,
     /// When due deliveries were last made ready, all of them.
     made_ready: Option<Instant>,
-    /// From where on they are looked for.
+    /// Where the search for them begins.
     due: Option<From>,
 }
 
@@ -90,7 +89,7 @@ impl Claimer {
         }
     }
 
-    /// What has become ready since the last poll; at intervals, due deliveries are made ready first.
+    /// Newly ready deliveries since the last poll; at intervals, due deliveries are made ready first.
     pub(super) async fn arrived(mut self) -> (Self, Result<Seen, sqlx::Error>) {
         let seen = timeout(STEP, self.try_arrived()).await;
         (self, seen.unwrap_or(Err(sqlx::Error::PoolTimedOut)))
@@ -207,7 +206,7 @@ impl Webhooks {
             webhook_queue::release(&mut connection, &claimed, self.clock.now()).await
         });
         match released.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-            Ok(()) => tracing::debug!(count = claimed.len(), "webhook leases were given back"),
+            Ok(()) => tracing::debug!(count = claimed.len(), "webhook leases were released"),
             Err(error) => {
                 trouble!(
                     warn,

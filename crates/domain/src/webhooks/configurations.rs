@@ -24,10 +24,10 @@ pub const MOST_CONFIGURATIONS: i64 = 20;
 /// Why a configuration was not created, or can't be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
-    /// The app is gone.
-    #[error("the app is gone")]
+    /// The app was deleted.
+    #[error("the app was deleted")]
     Gone,
-    /// The app has as many configurations as it may have.
+    /// The app has reached its limit of configurations.
     #[error(
         "an app may have {MOST_CONFIGURATIONS} webhook configurations at most; delete one first"
     )]
@@ -42,7 +42,7 @@ pub enum ConfigurationError {
     #[error("a stored webhook secret can't be opened: {0}")]
     Unseal(#[from] UnsealError),
     /// The database's error.
-    #[error("the database can't be asked: {0}")]
+    #[error("database query failed: {0}")]
     Database(#[from] sqlx::Error),
 }
 
@@ -66,9 +66,9 @@ pub struct Configuration {
     pub config: WebhookConfig,
     /// Enough of the secret to recognize it.
     pub truncated_secret: String,
-    /// How the signing key is derived from the secret.
+    /// The derivation of the signing key from the secret.
     pub secret_encoding: SecretEncoding,
-    /// Until when the secret before it signs too; `None` if it doesn't.
+    /// The end of the previous secret's overlap; `None` if it has ended.
     pub previous_secret_expires_at: Option<DateTime<Utc>>,
     /// When the last delivery attempt began.
     pub last_triggered_at: Option<DateTime<Utc>>,

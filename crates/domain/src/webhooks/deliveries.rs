@@ -1,4 +1,4 @@
-//! The deliveries to an endpoint, with what was sent.
+//! The deliveries to an endpoint, with their bodies.
 
 use super::Webhooks;
 use mailgate_storage::webhook_deliveries::list;
@@ -7,10 +7,10 @@ use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId, WebhookDeliveryId}
 
 pub use mailgate_storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 
-/// The bodies of a page may have so many bytes together.
+/// Maximum total size of a page's bodies, in bytes.
 pub const MOST_PAYLOAD_BYTES: i64 = 4 << 20;
 
-/// A delivery attempt, with what was sent.
+/// A delivery attempt, with its body.
 #[derive(Debug)]
 pub struct ShownDelivery {
     /// The attempt.
@@ -24,7 +24,7 @@ pub struct ShownDelivery {
 pub struct DeliveryPage {
     /// The newest first.
     pub deliveries: Vec<ShownDelivery>,
-    /// The number of all that match the filter.
+    /// The number of all attempts that match the filter.
     pub totals: DeliveryTotals,
 }
 

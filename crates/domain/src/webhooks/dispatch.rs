@@ -201,7 +201,7 @@ impl Dispatcher {
             }
             self.start();
         }
-        // Don't leave what a running poll leases to wait for the lease to expire.
+        // Release deliveries that a running poll leases, rather than let the leases expire.
         if let Some(looking) = looking
             && let (
                 _,
@@ -215,7 +215,7 @@ impl Dispatcher {
         self.finish(endings).await;
     }
 
-    /// Takes over what has become ready; returns what to claim.
+    /// Adds newly ready deliveries; returns the next claim.
     fn arrived(&mut self, arrived: &[webhook_queue::ready::Ready], has_gap: bool) -> Vec<Wanted> {
         let mut is_missing = has_gap;
         for ready in arrived {

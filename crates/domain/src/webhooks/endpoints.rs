@@ -1,4 +1,4 @@
-//! A subscriber's endpoints over all apps, with how their deliveries went in the last seven days.
+//! A subscriber's endpoints over all apps, with their delivery results of the last seven days.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub struct EndpointDay {
     pub failures: i64,
 }
 
-/// An endpoint and how its deliveries went.
+/// An endpoint and its delivery results.
 #[derive(Debug, Clone)]
 pub struct EndpointReport {
     /// The endpoint.
@@ -111,11 +111,10 @@ impl Webhooks {
         list::of_message(&mut connection, endpoint, message).await
     }
 
-    /// Checks where a subscriber wants events to go.
+    /// Validates the URL of an endpoint.
     ///
     /// # Errors
-    ///
-    /// Why that can't be.
+    /// Why the URL is rejected.
     pub fn check_url(&self, url: &str) -> Result<(), InvalidWebAddress> {
         check_webhook_address(url, self.settings.allow_private)
     }

@@ -1,7 +1,7 @@
-//! Reads the whole queue: at the start, every few minutes, and when something may have been missed. Polls read only what has
-//! become ready lately, and so not what commits much later than that, what a process had seen that has died since, and what
-//! a clock hides that was set. While an old snapshot is held anywhere in the database, reading all takes long, so it runs
-//! beside the polls.
+//! Reads the whole queue: at the start, every few minutes, and when something may have been missed. Polls read only
+//! recently ready deliveries, and so miss late commits, deliveries known only to a process that has died, and
+//! deliveries hidden by a clock change. While an old snapshot is held anywhere in the database, a full scan takes long,
+//! so it runs concurrently with the polls.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -24,21 +24,21 @@ use mailgate_types::ids::EndpointId;
 /// How often the queue is read, by the clock.
 const EVERY: TimeDelta = TimeDelta::minutes(5);
 
-/// The shortest pause; a scan that has taken long is followed by one that is so many times as long.
+/// The shortest pause, and the factor of a long scan's duration for the pause after it.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 
-/// A step that takes longer has no database any more: its statements end before.
+/// A step that takes longer has lost its database connection: its statements time out before that.
 const STEP: Duration = Duration::from_secs(620);
 
-/// While there is no room for endpoints, due deliveries are still made ready, so often.
+/// How often due deliveries are made ready while there is no room for endpoints.
 const DUE_AGAIN: Duration = Duration::from_mins(1);
 
 /// Endpoints per step, and statements of a step that make deliveries ready.
 const ENDPOINTS: usize = 1_000;
 const ROUNDS: usize = 5;
 
-/// How far a scan has come.
+/// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// Deliveries that are due from here on are made ready.
@@ -49,7 +49,7 @@ enum At {
 
 const BEGINNING: At = At::Due(DateTime::UNIX_EPOCH);
 
-/// What a step has found, and where the next one goes on; `None`: that was all.
+/// The result of a step, and where the next one continues; `None`: that was all.
 type Found = (Vec<(EndpointId, Vec<Ready>)>, Option<At>);
 
 /// A step that has ended.
@@ -71,7 +71,7 @@ pub(super) struct FullScan {
     /// When the next one is due; it rests until then in any case.
     due: DateTime<Utc>,
     rests_until: Instant,
-    /// Something may have been missed behind where this scan has come.
+    /// Something may have been missed before this scan's current position.
     is_hurried: bool,
     /// When due deliveries were last made ready.
     due_at: Option<Instant>,
@@ -98,7 +98,7 @@ impl FullScan {
         self.is_hurried = true;
     }
 
-    /// The next step, if it is time for one and there is room for so many more endpoints.
+    /// The next step, if it is time for one and there is room for this many more endpoints.
     pub(super) fn next(
         &mut self,
         room: usize,
@@ -127,13 +127,13 @@ impl FullScan {
         Some(Box::pin(step(connection, at, now, room)))
     }
 
-    /// Takes over what a step has found.
+    /// Applies the result of a step.
     pub(super) fn take(&mut self, step: Step, set: &mut ReadySet) {
         if let At::Due(_) = step.at {
             self.due_at = Some(Instant::now());
         }
         if matches!((step.at, self.at), (At::Due(_), At::Endpoints(_))) && step.found.is_ok() {
-            // Beside the scan, which waits for room.
+            // Independently of the scan, which waits for room.
             self.connection = Some(step.connection);
             return;
         }
@@ -141,7 +141,7 @@ impl FullScan {
         let next = match step.found {
             Ok((found, next)) => {
                 let full = found.iter().position(|(_, ready)| {
-                    // Not one that is known already.
+                    // Not an endpoint that is already known.
                     !ready.iter().all(|ready| set.add(*ready))
                 });
                 let before = |position: usize| position.checked_sub(1).map(|last| found[last].0);

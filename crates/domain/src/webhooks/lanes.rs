@@ -1,6 +1,6 @@
 //! Schedules deliveries. Each endpoint has a lane of its own: deliveries that this process has leased for it, and the
 //! number of places that it may use concurrently. A lane begins with few places, gains one with each success up to
-//! the limit, and loses half of them with each failure, so that a hanging endpoint holds little of what all share.
+//! the limit, and loses half of them with each failure, so that a hanging endpoint holds few of the shared places.
 //! Lanes are served in turn. A subscriber, whatever the number of its endpoints, has no more in flight than it leaves
 //! places to the others.
 
@@ -13,7 +13,7 @@ use mailgate_types::ids::{EndpointId, SubscriberId};
 /// Places that a new endpoint begins with.
 const FIRST: usize = 4;
 
-/// How much work is leased ahead of an endpoint's places, based on how fast it answered recently.
+/// How much work is leased ahead of an endpoint's places, based on how fast it responded recently.
 const AHEAD: Duration = Duration::from_millis(200);
 
 /// The largest number of deliveries leased for one endpoint.
@@ -31,13 +31,13 @@ pub(super) trait Leased {
     fn until(&self) -> Instant;
 }
 
-/// Whose an endpoint is; those of deleted apps are one's.
+/// The owner of an endpoint; those of deleted apps share one.
 type Owner = Option<SubscriberId>;
 
-/// Of what may be leased in all, the part that one subscriber has.
+/// The share of all leases that one subscriber may have.
 const PARTS: usize = 4;
 
-/// How many lanes of a subscriber get back in line with each of its deliveries that ends, and when its turn comes as
+/// The number of a subscriber's lanes that rejoin the queue when one of its deliveries ends, or on its turn when
 /// others' end.
 const BACK_IN_LINE: usize = 2;
 
@@ -45,7 +45,7 @@ const BACK_IN_LINE: usize = 2;
 struct Owned {
     leased: usize,
     in_flight: usize,
-    /// Whether it is among those whose lanes come back in turn.
+    /// Whether its lanes rejoin the queue in turn.
     in_turn: bool,
     /// Lanes that have something to start once the subscriber has fewer in flight, or more places are free.
     aside: VecDeque<EndpointId>,
@@ -121,17 +121,17 @@ impl<T: Leased> Lanes<T> {
         self.waiting
     }
 
-    /// How many may be leased in total.
+    /// The number that may be leased in total.
     fn most(&self) -> usize {
         self.concurrency.saturating_mul(4).max(2 * WINDOW)
     }
 
-    /// How many more may be leased in total.
+    /// The number that may still be leased in total.
     pub(super) fn room(&self) -> usize {
         self.most().saturating_sub(self.waiting + self.in_flight)
     }
 
-    /// How many more may be leased for one subscriber.
+    /// The number that may still be leased for one subscriber.
     fn room_of_owner(&self, owner: Owner) -> usize {
         let leased = self.by_owner.get(&owner).map_or(0, |owned| owned.leased);
         (self.most() / PARTS).saturating_sub(leased)
@@ -145,13 +145,14 @@ impl<T: Leased> Lanes<T> {
         most: usize,
     ) -> Vec<(EndpointId, i64)> {
         let mut left = self.room().min(most);
-        // Whose a new endpoint is shows with its first deliveries: the new ones leave most of the room to the others.
+        // A new endpoint's owner is known only from its first deliveries, so new endpoints leave most of the room to
+        // the others.
         let mut left_to_new = self.room() / PARTS;
         let mut waiting = endpoints.len();
         let mut places = Vec::with_capacity(waiting);
         let mut left_of: HashMap<Owner, usize> = HashMap::new();
         for endpoint in endpoints {
-            // What earlier endpoints leave unused is available to later ones.
+            // Room that earlier endpoints leave unused is available to later ones.
             let share = left.div_ceil(waiting.max(1));
             waiting -= 1;
             let wanted = self.room_of(*endpoint);
@@ -177,7 +178,7 @@ impl<T: Leased> Lanes<T> {
         places
     }
 
-    /// How many more may be leased for an endpoint: its places, and what it delivers in [`AHEAD`].
+    /// The number that may still be leased for an endpoint: its places, plus its deliveries in [`AHEAD`].
     pub(super) fn room_of(&self, endpoint: EndpointId) -> usize {
         let Some(lane) = self.by_endpoint.get(&endpoint) else {
             return FIRST.min(self.endpoint_concurrency);
@@ -216,7 +217,7 @@ impl<T: Leased> Lanes<T> {
             }
             let owned = self.by_owner.entry(lane.owner).or_default();
             let free = self.concurrency - self.in_flight;
-            // One is always let in, so whoever has lanes aside has a delivery whose end brings them back.
+            // One is always admitted, so a subscriber with lanes set aside has a delivery whose end requeues them.
             if owned.in_flight > 0 && owned.in_flight + 2 > free {
                 lane.in_line = true;
                 if !owned.in_turn {
@@ -315,7 +316,7 @@ impl<T: Leased> Lanes<T> {
             .retain(|_, owned| owned.leased > 0 || owned.in_flight > 0);
     }
 
-    /// Puts lanes of the next subscriber back in line that has some set aside: there is a place more for all.
+    /// Requeues lanes of the next subscriber with some set aside: one more place is free for all.
     fn bring_back(&mut self) {
         while let Some(owner) = self.aside.pop_front() {
             let Some(owned) = self.by_owner.get_mut(&owner) else {
@@ -400,7 +401,7 @@ mod tests {
         assert_eq!(lanes.room_of(endpoint(2)), FIRST);
         filled(&mut lanes, 2, 1);
         assert_eq!(lanes.start().map(|started| started.0), Some(endpoint(2)));
-        // It recovers, and gets all its places back.
+        // It recovers, and regains all its places.
         for _ in 0..40 {
             lanes.end(endpoint(1), true, FAST);
             lanes.start();
@@ -470,13 +471,13 @@ mod tests {
     #[test]
     fn however_many_endpoints_somebody_has_others_find_places() {
         let mut lanes = Lanes::new(100, 100);
-        // Endpoints 10 to 19 are one's, 20 another's, 30 a third's.
+        // Endpoints 10 to 19 belong to one subscriber, 20 to another, 30 to a third.
         for number in 10..20 {
             filled(&mut lanes, number, 50);
         }
         let count = |lanes: &mut Lanes<Delivery>| std::iter::from_fn(|| lanes.start()).count();
         assert_eq!(count(&mut lanes), 40, "four for each");
-        // They answer, late: each gains places until all of them together have half.
+        // They respond late: each gains places until all of them together have half.
         for round in 0..50 {
             lanes.end(endpoint(10 + round % 10), true, Duration::from_secs(14));
             count(&mut lanes);
@@ -486,7 +487,7 @@ mod tests {
             filled(&mut lanes, number, 10);
             assert_eq!(count(&mut lanes), FIRST, "{number}");
         }
-        // What they may lease ahead is bounded too.
+        // Their leases ahead are bounded too.
         let endpoints: Vec<EndpointId> = (10..20).map(endpoint).collect();
         let leased = lanes.by_owner[&owner(1)].leased;
         let room = i64::try_from(lanes.most() / PARTS - leased).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The endpoints that have ready deliveries as far as this process knows, and the oldest one of each. Claims begin there,
-//! so they don't step over what was delivered before.
+//! The known endpoints with ready deliveries, and the oldest one of each. Claims begin there, so that they don't scan
+//! deliveries that were already delivered.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,20 +14,20 @@ use mailgate_types::ids::EndpointId;
 /// ready for them.
 pub(super) const MOST: usize = 10_000;
 
-/// When the oldest known delivery is due, of one of an endpoint's two queues.
+/// The due time of the oldest known delivery in one of an endpoint's two queues.
 #[derive(Debug, Clone, Copy, Default)]
 struct Oldest {
     known: Option<DateTime<Utc>>,
-    /// Of those that were found since the last claim began, which may not have seen them.
+    /// Of those found since the last claim began, which may not have seen them.
     found: Option<DateTime<Utc>>,
 }
 
 /// At least one of the two is known.
 #[derive(Debug, Clone, Copy, Default)]
 struct Queues {
-    /// Those that go first.
+    /// The regular deliveries, which go first.
     first: Oldest,
-    /// Those that were replayed, which go behind them.
+    /// The replayed ones, which go after them.
     behind: Oldest,
     /// The endpoint has had a turn.
     served: bool,
@@ -70,8 +70,9 @@ impl ReadySet {
         true
     }
 
-    /// As [`ReadySet::add`], for what has just become ready: if there is no room, it takes the place of the endpoint whose
-    /// turn was last, so that nobody's many endpoints keep others' out. `false` then: that one is to be found again.
+    /// As [`ReadySet::add`], for a newly ready delivery: if there is no room, it replaces the endpoint whose turn was
+    /// last, so that one subscriber's many endpoints can't keep out others'. Returns `false` then: the replaced one
+    /// must be found again.
     pub(super) fn admit(&mut self, ready: Ready) -> bool {
         if self.add(ready) {
             return true;
@@ -110,7 +111,7 @@ impl ReadySet {
         endpoints
     }
 
-    /// What to claim of an endpoint: of its replayed deliveries only if no other is known. Those due from `ahead` on count
+    /// The next claim for an endpoint: replayed deliveries only if no other is known. Those due from `ahead` on count
     /// as replayed.
     pub(super) fn wanted(
         &mut self,
@@ -133,7 +134,7 @@ impl ReadySet {
         })
     }
 
-    /// After a claim: the oldest delivery that is left in its range. Returns whether the endpoint has replayed ones to go on
+    /// After a claim: the oldest delivery left in its range. Returns whether the endpoint has replayed ones to continue
     /// with.
     pub(super) fn finish(&mut self, claimed: &Wanted, left: Option<DateTime<Utc>>) -> bool {
         let Some(queues) = self.by_endpoint.get_mut(&claimed.endpoint) else {
@@ -282,7 +283,7 @@ mod tests {
                         rows.insert(row);
                         set.add(ready(number, seconds >= 30, row.1));
                     }
-                    // Another process takes it, or gives back what was known here.
+                    // Another process claims it, or releases one that was known here.
                     2 => { rows.remove(&row); }
                     _ => if let Some(wanted) = set.wanted(endpoint(number), 2, at(AHEAD)) {
                         let taken = in_range(&rows, number, &wanted);

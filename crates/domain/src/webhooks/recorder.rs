@@ -22,8 +22,8 @@ const GATHER: Duration = Duration::from_millis(5);
 /// Timeout of a commit.
 const COMMIT: Duration = Duration::from_secs(15);
 
-/// Attempts to write while the database is unavailable. What is not written then is delivered again once its lease
-/// has expired.
+/// Attempts to write while the database is unavailable. Deliveries that are not recorded by then are repeated once
+/// their lease has expired.
 const TRIES: u32 = 10;
 
 /// Replaces the receiver's response.

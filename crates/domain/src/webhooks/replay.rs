@@ -23,17 +23,17 @@ pub const MOST_WAITING: i64 = 10_000;
 const BATCH: i64 = 2_000;
 const MOST_EXAMINED: i64 = 100_000;
 
-/// How long a replay goes on to look for messages; its caller continues it.
+/// How long a replay searches for messages; its caller continues it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long replayed messages let everything else for their endpoint go first.
+/// How long replayed messages yield to everything else for their endpoint.
 pub(super) const BEHIND: TimeDelta = TimeDelta::days(1);
 
-/// Replays under way in a process, one of each subscriber: each holds a connection. A further one waits for
-/// [`PATIENCE`] at most.
+/// Concurrent replays of a process, one per subscriber: each holds a connection. A further one waits for [`PATIENCE`]
+/// at most.
 pub(super) const AT_ONCE: usize = 4;
 
-/// Which messages to deliver again.
+/// The messages to deliver again.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// Events from here on.
@@ -51,7 +51,7 @@ pub struct Replay {
 /// Where a replay ended for lack of room, in the order of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayCursor {
-    /// The last attempt that was dealt with; `None` if there is none.
+    /// The last attempt that was processed; `None` if there is none.
     after: Option<WebhookDeliveryId>,
     /// When the first replay of the series began: attempts since then are results of it.
     as_of: DateTime<Utc>,
@@ -95,7 +95,7 @@ pub struct Replayed {
     pub skipped: i64,
     /// Messages whose body has expired.
     pub expired: i64,
-    /// Where to go on; `None` if that was all.
+    /// Where to continue; `None` if that was all.
     pub next: Option<ReplayCursor>,
 }
 
@@ -111,10 +111,10 @@ pub enum ReplayError {
     /// Another replay of the app is in progress.
     #[error("another replay is in progress")]
     UnderWay,
-    /// Replays of other apps are in progress: the subscriber's, or as many as the process makes at a time.
+    /// Replays of other apps are in progress: the subscriber's, or as many as the process runs at a time.
     #[error("replays of other apps are in progress")]
     OthersUnderWay,
-    /// As many deliveries wait for the endpoint as a replay may leave.
+    /// The endpoint has reached the limit of waiting deliveries for replays.
     #[error("{MOST_WAITING} deliveries or more wait for the endpoint")]
     Full,
     /// The database's error.
@@ -124,8 +124,8 @@ pub enum ReplayError {
 
 impl Webhooks {
     /// Queues past messages for a configuration again, or for the app's own `webhook_url`: under the same webhook-id,
-    /// as their next attempts, followed by the remaining attempts of the schedule. All or nothing is queued of what a
-    /// call deals with.
+    /// as their next attempts, followed by the remaining attempts of the schedule. Each call queues all of its messages
+    /// or none.
     pub async fn replay(
         &self,
         app: AppId,

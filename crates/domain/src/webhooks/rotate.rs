@@ -1,5 +1,5 @@
-//! Replaces the secret of a configuration. The old one signs beside the new one for [`OVERLAP`], so that a receiver
-//! has time to change over.
+//! Replaces the secret of a configuration. The old one signs beside the new one for [`OVERLAP`], so that a receiver has
+//! time to switch.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use subtle::ConstantTimeEq as _;
@@ -17,7 +17,7 @@ use mailgate_types::signing_secret::{OVERLAP, SigningSecret};
 /// Secrets removed per statement.
 const BATCH: i64 = 1_000;
 
-/// How long the secrets of a deleted endpoint are kept at least; as long as deliveries to it wait, they stay.
+/// How long the secrets of a deleted endpoint are kept at least; while deliveries to it wait, they stay.
 const KEPT: TimeDelta = TimeDelta::days(2);
 
 /// A configuration's new secret.
@@ -25,14 +25,14 @@ const KEPT: TimeDelta = TimeDelta::days(2);
 pub struct RotatedSecret {
     /// The secret that signs from now on.
     pub secret: SigningSecret,
-    /// Until when the one before signs too; `None` if there is none.
+    /// The end of the previous one's overlap; `None` if there is none.
     pub previous_expires_at: Option<DateTime<Utc>>,
 }
 
 impl Webhooks {
     /// Replaces the secret of a configuration by `secret`, or by a generated one; `None` if the app has no such
     /// configuration. At most two secrets sign: if another was replaced less than [`OVERLAP`] ago, that one ends
-    /// immediately. With the secret that it has already nothing changes, so a call can be repeated.
+    /// immediately. With its current secret nothing changes, so a call can be repeated.
     pub async fn rotate_secret(
         &self,
         app: AppId,
@@ -72,7 +72,7 @@ impl Webhooks {
         }))
     }
 
-    /// Removes secrets that sign nothing any more, until none are left or `stop` is cancelled: previous ones that have
+    /// Removes secrets that no longer sign, until none are left or `stop` is cancelled: previous ones that have
     /// expired, and those of deleted endpoints.
     pub async fn forget_secrets(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;

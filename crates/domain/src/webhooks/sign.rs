@@ -28,7 +28,7 @@ impl Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Uses the bytes that [`encoded_key`] finds, or else, as with an app's `whs_…`, those of the text itself.
+    /// Uses the bytes that [`encoded_key`] finds, or else, as with an app's `whs_…`, those of the string itself.
     pub(super) fn new(secret: &SecretString) -> Option<Self> {
         let text = secret.expose_secret();
         let decoded = encoded_key(text);
@@ -49,7 +49,7 @@ impl SigningKey {
 #[derive(Debug, Clone)]
 pub(super) struct SigningKeys {
     current: SigningKey,
-    /// The one before, and when it expires.
+    /// The previous one, and when it expires.
     previous: Option<(SigningKey, DateTime<Utc>)>,
 }
 

@@ -16,10 +16,10 @@ use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     /// Another test of the app is in progress.
-    #[error("another test delivery of this app is under way")]
+    #[error("another test delivery of this app is in progress")]
     UnderWay,
     /// The configuration's secret can't be used.
-    #[error("the webhook configuration's secret can't be opened")]
+    #[error("the webhook configuration's secret can't be unsealed")]
     Secret,
     /// The database's error.
     #[error("the database refused: {0}")]
@@ -27,8 +27,8 @@ pub enum TestError {
 }
 
 impl Webhooks {
-    /// Sends a test delivery to a configuration, active or not, and returns what was sent and its outcome. One at a
-    /// time per app, since the subscriber chooses the URL and may request any number of tests.
+    /// Sends a test delivery to a configuration, active or not, and returns its body and its outcome. One at a time per
+    /// app, since the subscriber chooses the URL and may request any number of tests.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How an ACME server is asked: by HTTPS only, without redirects, with an end to every wait and every answer.
+//! HTTP requests to an ACME server: HTTPS only, no redirects, with limits on every wait and every response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,12 +32,12 @@ pub(super) struct Http {
     clock: SharedClock,
 }
 
-/// What the server's last refusal said of when to come back.
+/// The Retry-After of the server's last refusal.
 #[derive(Debug, Default)]
 pub(super) struct Pause(Mutex<Option<Duration>>);
 
 impl Pause {
-    /// Takes it: it is of one refusal.
+    /// Takes it: it applies to one refusal.
     pub(super) fn take(&self) -> Option<Duration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -128,8 +128,8 @@ async fn exchange(
     })
 }
 
-/// Leaves of a `Retry-After` what was read of it, which is bounded: instant-acme adds any number of seconds to the clock,
-/// and panics where that overflows.
+/// Replaces a `Retry-After` by its parsed, bounded value: instant-acme adds any number of seconds to the clock, and
+/// panics if that overflows.
 fn replace_retry_after(headers: &mut HeaderMap, read: Option<Duration>) {
     headers.remove(RETRY_AFTER);
     if let Some(wait) = read {

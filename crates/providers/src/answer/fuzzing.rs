@@ -1,4 +1,4 @@
-//! Fuzz targets of what all HTTP responses have in common.
+//! Fuzz targets for HTTP responses in general.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -21,7 +21,7 @@ use mailgate_types::fuzzing::{Input, is_printable, pieces};
 /// Bytes of a response that the targets read.
 const MAXIMUM: usize = 4 * 1024;
 
-/// Any time that a clock can show.
+/// Any time that a clock can have.
 pub fn moment(input: &mut Input<'_>) -> DateTime<Utc> {
     let seconds = i64::from_be_bytes(input.take(8).try_into().unwrap_or([0; 8]));
     // Up to the year 9999.
@@ -86,7 +86,7 @@ pub fn answer(input: &mut Input<'_>, now: DateTime<Utc>) -> ProviderResponse {
 
 /// Whether untrusted text was reduced to one short line.
 pub fn is_told(text: &str) -> bool {
-    // Our own words around two texts of the provider.
+    // Our own text around two texts from the provider.
     is_printable(text) && text.chars().count() <= 1_000
 }
 

@@ -23,7 +23,7 @@ thread_local! {
     };
 }
 
-/// Whatever passes leads only to the public Internet, and the client calls whatever the field accepts.
+/// An accepted URL leads only to the public Internet, and the client calls every URL that the field accepts.
 pub fn web_addresses(data: &[u8]) {
     let body = as_text(data);
     assert!(body.len() <= super::ANSWER_BYTES && !body.contains('\0'));

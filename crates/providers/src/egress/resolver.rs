@@ -15,16 +15,16 @@ use mailgate_types::shared_places::SharedPlaces;
 /// Time limit for one lookup.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
-/// Concurrent lookups, and how many of them one subscriber's. One that has timed out keeps its place until the system
-/// gives up on it, which a name server that never answers makes long.
+/// Concurrent lookups, in total and per subscriber. One that has timed out keeps its place until the system gives up on
+/// it, which takes long if a name server never responds.
 const PLACES: usize = 128;
 const PLACES_OF_A_SUBSCRIBER: usize = 32;
 
-/// For whom a lookup is.
+/// The subscriber for whom a name is looked up.
 pub(super) type Asker = Option<SubscriberId>;
 
 tokio::task_local! {
-    /// For whom the exchange of this task is: the client gives its resolver nothing but the name.
+    /// The subscriber of this task's exchange: the client passes its resolver only the name.
     pub(super) static ASKER: Asker;
 }
 
@@ -33,11 +33,11 @@ tokio::task_local! {
 pub(super) enum ResolveError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the name can't be looked up: {0}")]
+    #[error("DNS lookup failed: {0}")]
     Failed(#[from] std::io::Error),
     #[error("the name has no address")]
     Empty,
-    #[error("looking the name up took longer than 5 seconds")]
+    #[error("DNS lookup took longer than 5 seconds")]
     TimedOut,
 }
 
@@ -99,7 +99,7 @@ impl Resolve for GuardedResolver {
 mod tests {
     use super::*;
 
-    /// Notes for whom it is asked.
+    /// Records the subscriber of each lookup.
     #[derive(Default)]
     struct Noted(std::sync::Mutex<Vec<Asker>>);
 

@@ -16,14 +16,14 @@ use mailgate_types::email_address::EmailAddress;
 pub const MOST: usize = 200;
 
 impl MailProvider {
-    /// Whether the provider reports what a mailbox may send as, given the granted scopes.
+    /// Whether the provider reports a mailbox's send-as addresses, given the granted scopes.
     #[must_use]
     pub fn tells_aliases(&self, scopes: &[String]) -> bool {
         let by_gmail = self.send_as.as_ref();
         by_gmail.is_some_and(|list| list.may_read(scopes)) || self.oauth.tells_proxies()
     }
 
-    /// What a mailbox may send as besides its own address: nothing if the provider doesn't report it.
+    /// The addresses that a mailbox may send as besides its own; empty if the provider doesn't report them.
     pub async fn aliases(
         &self,
         account: &MailboxAccess,

@@ -109,7 +109,7 @@ fn named(headers: &[u8]) -> Vec<Named> {
         .filter_map(|entry| {
             let name = entry.name.as_deref().unwrap_or_default();
             let written = match entry.address.as_deref() {
-                // The parser takes a quoted local part without angle brackets for a display name.
+                // The parser mistakes a quoted local part without angle brackets for a display name.
                 Some(domain) if domain.starts_with('@') => format!("\"{name}\"{domain}"),
                 Some(address) => address.to_owned(),
                 None => name.to_owned(),
@@ -227,7 +227,7 @@ mod tests {
             "To: a@x.org\r\nTo: z@x.org\r\n\r\n",
             "To: g: z@x.org;\r\n\r\n",
             "CC : Ada\r\n <z@x.org>\r\n\r\n",
-            // Zones of one letter, after which the parser of dates reads on.
+            // One-letter zones, after which the date parser reads on.
             "To: a@x.org\r\nDate: Sun, 1 Mar 2026 12:00:00 Z\r\nCc: z@x.org\r\n\r\n",
             "To: a@x.org\r\nResent-Date: Sun, 1 Mar 2026 12:00:00 A\r\nTo: z@x.org\r\n\r\n",
         ] {

@@ -1,14 +1,14 @@
-//! How an access token is shown by SASL, whatever the protocol: XOAUTH2, or OAUTHBEARER (RFC 7628).
+//! SASL mechanisms that present an access token, for any protocol: XOAUTH2, or OAUTHBEARER (RFC 7628).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-/// The longest response in base64, in octets: what servers are sure to take (RFC 4954 §4).
+/// The longest response in base64, in octets, that every server must accept (RFC 4954 §4).
 const LONGEST_RESPONSE: usize = 12_288;
 
-/// A mechanism that shows an access token.
+/// A mechanism that presents an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Mechanism {
     /// Google's and Microsoft's.
@@ -18,7 +18,7 @@ pub(super) enum Mechanism {
     OauthBearer,
 }
 
-/// Whom the token is shown to, and for whom.
+/// The token, its user, and the server it is presented to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Login<'a> {
     pub(super) username: &'a str,
@@ -27,20 +27,20 @@ pub(super) struct Login<'a> {
     pub(super) port: u16,
 }
 
-/// No server would take the response.
+/// The response can't be sent to any server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unspeakable {
     #[error(
-        "the provider's access token is too long to be shown: {0} octets of base64, where servers take {LONGEST_RESPONSE}"
+        "the provider's access token is too long: {0} octets of base64, where servers accept {LONGEST_RESPONSE}"
     )]
     TooLong(usize),
-    #[error("the user name or the provider's access token has a control character in it")]
+    #[error("the user name or the provider's access token contains a control character")]
     Control,
 }
 
 impl Mechanism {
-    /// The one to use with a server that `offers` some. Where it names neither it is asked for XOAUTH2, and says itself
-    /// what is wrong.
+    /// The mechanism for a server that `offers` some. If it offers neither, XOAUTH2 is tried, and the server's reply
+    /// says what is wrong.
     pub(super) fn among(offers: impl Fn(&str) -> bool) -> Self {
         let has = |it: Self| offers(it.name());
         if !has(Self::Xoauth2) && has(Self::OauthBearer) {
@@ -58,7 +58,7 @@ impl Mechanism {
         }
     }
 
-    /// What answers the explanation of an error, so that the final reply follows (RFC 7628 §3.2.3).
+    /// The response to an error challenge, so that the final reply follows (RFC 7628 §3.2.3).
     fn farewell(self) -> &'static str {
         match self {
             Self::Xoauth2 => "",
@@ -108,13 +108,13 @@ pub(super) struct Exchange {
 /// How far an exchange is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The token wasn't shown yet.
+    /// The token hasn't been sent yet.
     Unshown,
-    /// It went with the command.
+    /// It was sent with the command.
     WithCommand,
-    /// It answered a challenge.
+    /// It was sent in response to a challenge.
     Shown,
-    /// Nothing is left to say.
+    /// Nothing is left to send.
     Over,
 }
 
@@ -138,13 +138,13 @@ impl Exchange {
         Zeroizing::new(format!("{bare} {}", self.response.as_str()))
     }
 
-    /// The answer to the server's `challenge` (base64); `None` if there is nothing left to say.
+    /// The response to the server's `challenge` (base64); `None` if there is nothing left to send.
     pub(super) fn answer(&mut self, challenge: &str) -> Option<&str> {
         let challenge = challenge.trim();
         let is_prompt = match self.state {
-            // Some servers put words where nothing should be.
+            // Some servers send text where the challenge should be empty.
             State::Unshown => !is_explanation(challenge),
-            // It ignored what went with the command.
+            // It ignored the response sent with the command.
             State::WithCommand => challenge.is_empty(),
             State::Shown => false,
             State::Over => return None,
@@ -242,7 +242,7 @@ mod tests {
                 assert_eq!(refused, Err(Unspeakable::Control), "{token:?}");
             }
         }
-        // 12,288 octets of base64 are 9,216 of the response.
+        // 12,288 octets of base64 encode 9,216 of the response.
         let fits = 9_216 - "user=a@x.test\u{1}auth=Bearer \u{1}\u{1}".len();
         for (length, expected) in [
             (fits, None),
@@ -273,7 +273,7 @@ mod tests {
     fn long_tokens_wait_to_be_asked_for() -> Result<(), Unspeakable> {
         let json = STANDARD.encode(r#"{"status":"401","schemes":"bearer"}"#);
         let json = json.as_str();
-        // Challenges, and what answers them: the token, the farewell, or nothing.
+        // Challenges and their responses: the token, the dummy response, or nothing.
         for (length, challenges, expected) in [
             (200, &[][..], &[][..]),
             (200, &[json], &["farewell"]),

@@ -25,7 +25,7 @@ use crate::mail::bcc_from_envelope::bcc_from_envelope;
 use crate::mail::mailbox_limiter::MailboxLimiter;
 use crate::mail::own_headers::own_message_id;
 use crate::mail::smtp::SmtpTransport;
-use crate::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
+use crate::mail::transport::{MailTransport, MailboxAccess, Recipients, SendPermit};
 use crate::mail::verdict::{Failure, Verdict};
 use crate::mail::withheld::{Unanswered, WithheldContent};
 use mailgate_settings::{PluginSettings, SendingSettings};
@@ -96,18 +96,18 @@ impl GmailApi {
         account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         let is_readable = inbox::may_read_headers(&account.scopes);
         let own_id = own_message_id(message);
         let addressed = bcc_from_envelope(recipients, message);
-        // No documentation says that Gmail removes a Bcc header, so it is sent only if needed; and whom the headers name
-        // beside the recipients would get the message too.
+        // No documentation says that Gmail removes a Bcc header, so it is sent only if needed. Gmail would also send
+        // the message to anyone in the headers who isn't a recipient.
         let needs_envelope = (addressed.as_ref()).map_or(true, |it| it.size() != message.size());
         if let Some(smtp) = self.smtp.as_ref().filter(|_| needs_envelope)
             && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
         {
-            return smtp.submit(account, recipients, message, leave).await;
+            return smtp.submit(account, recipients, message, permit).await;
         }
         let message = match addressed {
             Ok(addressed) => addressed,
@@ -143,7 +143,7 @@ impl GmailApi {
             .request(account, Method::POST, path)
             .timeout(self.data)
             .header(CONTENT_TYPE, content_type);
-        let answered = content.send(request, leave).await;
+        let answered = content.send(request, permit).await;
         match answered {
             Ok(response) => {
                 let now = self.clock.now();
@@ -182,7 +182,7 @@ impl GmailApi {
     }
 }
 
-/// The verdict on a response to a message, and whether it is the operator who must act.
+/// The verdict on a response to a message, and whether the operator must act.
 #[cfg(test)]
 pub(crate) fn verdict_on(
     status: u16,
@@ -207,9 +207,9 @@ impl MailTransport for GmailApi {
         account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
-        leave: &'a dyn Leave,
+        permit: &'a dyn SendPermit,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message, leave)
+        self.submit_once(account, recipients, message, permit)
             .boxed()
     }
 

@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout};
 use super::bcc_from_envelope::bcc_from_envelope;
 use super::mailbox_limiter::MailboxLimiter;
 use super::own_headers::own_message_id;
-use super::transport::{Leave, MailTransport, MailboxAccess, Recipients};
+use super::transport::{MailTransport, MailboxAccess, Recipients, SendPermit};
 use super::verdict::{Failure, Verdict};
 use mailgate_settings::{PluginSettings, SendingSettings};
 use mailgate_types::message::Message;
@@ -89,7 +89,7 @@ impl Graph {
         account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         let message = match bcc_from_envelope(recipients, message) {
             Ok(message) => message,
@@ -104,10 +104,10 @@ impl Graph {
         };
         let until = Instant::now() + self.data;
         if grants(&account.scopes, "Mail.ReadWrite") {
-            self.by_draft(account, recipients, &message, until, leave)
+            self.by_draft(account, recipients, &message, until, permit)
                 .await
         } else {
-            self.by_send_mail(account, &message, until, leave).await
+            self.by_send_mail(account, &message, until, permit).await
         }
     }
 
@@ -117,7 +117,7 @@ impl Graph {
         account: &MailboxAccess,
         message: &Message,
         until: Instant,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         if in_base64(message.size()) > REQUEST_BYTES {
             return Verdict::Permanent(Failure::own(
@@ -132,7 +132,7 @@ impl Graph {
         };
         let answered = self
             .api
-            .send_mime(account, &address, base64(message), patience, leave)
+            .send_mime(account, &address, base64(message), patience, permit)
             .await;
         match answered {
             Ok(GraphResponse { status: 202, .. }) => Verdict::sent(),
@@ -153,7 +153,7 @@ impl Graph {
         recipients: &Recipients,
         message: &Message,
         until: Instant,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         // Leaves some time for sending.
         let preparation = Patience {
@@ -176,7 +176,7 @@ impl Graph {
             until,
         };
         let answered = self
-            .send_draft(account, &prepared.id, patience, leave)
+            .send_draft(account, &prepared.id, patience, permit)
             .await;
         let answer = match answered {
             Ok(GraphResponse { status: 202, .. }) => return prepared.sent(message),
@@ -187,7 +187,7 @@ impl Graph {
             }
         };
         let verdict = of_answer(Stage::Submission, &answer);
-        // That Graph or the mailbox is busy was said of messages that were sent, too
+        // Graph has also reported itself or the mailbox as busy for messages that were sent
         // (learn.microsoft.com/answers/questions/1465421 and 5629476).
         if !matches!(verdict, Verdict::Temporary { .. }) && answer.status != 503 {
             return self.ended(account, &prepared, message, verdict).await;
@@ -200,14 +200,14 @@ impl Graph {
                 failure,
                 retry_after: answer.retry_after,
             },
-            // A busy mailbox may show nothing at all: the draft stays, and the message isn't given up.
+            // A busy mailbox may show nothing at all: the draft stays, and the message is retried.
             (None, verdict @ Verdict::Temporary { .. }) => return verdict,
             (_, verdict) => verdict,
         };
         self.ended(account, &prepared, message, verdict).await
     }
 
-    /// Traces a draft whose sending has no clear end, and removes one that isn't sent.
+    /// Finds out whether a draft with an unclear result was sent, and deletes it if not.
     async fn ended(
         &self,
         account: &MailboxAccess,
@@ -344,9 +344,9 @@ impl MailTransport for Graph {
         account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
-        leave: &'a dyn Leave,
+        permit: &'a dyn SendPermit,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message, leave)
+        self.submit_once(account, recipients, message, permit)
             .boxed()
     }
 

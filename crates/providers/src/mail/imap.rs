@@ -1,5 +1,5 @@
 //! Reads mailboxes by IMAP (RFC 9051, and RFC 3501 before it) with XOAUTH2. A connection lasts for one check, and
-//! changes nothing in the mailbox, but that it files a sent message where the provider keeps none.
+//! changes nothing in the mailbox, except that it files a sent message if the provider keeps no copy.
 
 mod append;
 mod connection;
@@ -53,7 +53,7 @@ pub struct ImapReader {
     server: Endpoint,
     connector: TlsConnector,
     limits: Limits,
-    /// For a message that is filed.
+    /// The timeout for filing a message.
     data: Duration,
 }
 

@@ -1,5 +1,5 @@
 //! The OAuth 2 endpoints of a provider (RFC 6749, 7009): exchanging a code, refreshing, revoking. The authorization
-//! request is in [`authorize`], what is answered in [`response`], the account lookup in [`account`].
+//! request is in [`authorize`], the responses in [`response`], the account lookup in [`account`].
 
 mod account;
 mod authorize;
@@ -31,7 +31,7 @@ use mailgate_types::event::DisconnectReason;
 /// The largest response that is read. An account may have many addresses.
 const MAXIMUM_ANSWER: usize = 1024 * 1024;
 
-/// The words for a problem of the provider's that passes (RFC 6749 §4.1.2.1, RFC 8628 §3.5).
+/// The error codes for a temporary problem on the provider's side (RFC 6749 §4.1.2.1, RFC 8628 §3.5).
 const PASSING: [&str; 3] = ["temporarily_unavailable", "server_error", "slow_down"];
 
 /// The tokens from a token endpoint.
@@ -83,25 +83,23 @@ pub enum OAuthError {
     #[error("the provider's OAuth endpoint can't be reached: {0}")]
     Unreachable(String),
     /// The provider hasn't verified the account's address.
-    #[error("the provider doesn't vouch for the account's address")]
+    #[error("the provider hasn't verified the account's address")]
     Unverified,
-    /// A response without something that is needed.
-    #[error(
-        "the provider's OAuth endpoint answers nonsense: it has no {what}; there are: {fields}"
-    )]
+    /// A response without a required field.
+    #[error("the provider's OAuth response is malformed: it has no {what}; its fields: {fields}")]
     Lacks {
         /// The field.
         what: String,
-        /// The names of the fields that there are.
+        /// The names of the fields that are there.
         fields: String,
     },
     /// A malformed response.
-    #[error("the provider's OAuth endpoint answers nonsense: {0}")]
+    #[error("the provider's OAuth response is malformed: {0}")]
     Nonsense(&'static str),
 }
 
 impl OAuthError {
-    /// Why the grant has ended, if that is what the error says.
+    /// Why the grant has ended, if the error says so.
     #[must_use]
     pub fn grant_ended(&self) -> Option<DisconnectReason> {
         match self {
@@ -124,7 +122,7 @@ impl OAuthError {
         }
     }
 
-    /// Whether it is a problem of the provider's that passes: by the status, or by a word that stands for one.
+    /// Whether it is a temporary problem on the provider's side, by the status or the error code.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {

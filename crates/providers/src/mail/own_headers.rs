@@ -1,4 +1,4 @@
-//! What a message's own header says of it: its Message-ID, and its id in the log.
+//! The ids in a message's own header: its Message-ID, and its id in the log.
 
 use mail_parser::{HeaderName, HeaderValue};
 

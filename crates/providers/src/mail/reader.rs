@@ -14,7 +14,7 @@ use super::transport::MailboxAccess;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 
-/// Longest time for what a reader can't do without: lists, and the first message that is new.
+/// Time limit for the required reads of a check: lists, and the first new message.
 pub const LONGEST: Duration = Duration::from_secs(280);
 
 /// Longest wait for one HTTP response, whatever the settings allow: up to seven come before the first message is read.
@@ -26,8 +26,8 @@ pub enum ReadError {
     /// The access token is rejected.
     #[error("the access token is refused: {0}")]
     TokenRefused(String),
-    /// The log-in is refused without a reason: perhaps for the token.
-    #[error("the log-in is refused: {0}")]
+    /// The login is refused without a reason, perhaps because of the token.
+    #[error("the login is refused: {0}")]
     Unexplained(String),
     /// The granted scopes don't allow it, or the provider has disabled it.
     #[error("the mailbox may not be read: {0}")]
@@ -64,7 +64,7 @@ pub struct NewMail {
     pub more: bool,
 }
 
-/// What became of a copy for the sent mail.
+/// The result of filing a copy in the sent mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filed {
     /// It is there now.

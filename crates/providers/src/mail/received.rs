@@ -14,17 +14,16 @@ use mailgate_types::{encoded_words, message_id};
 /// Longest address or subject that is kept, in characters.
 const LENGTH: usize = 998;
 
-/// Bytes of a message that [`Received::read_whole`] is given at most. What a bounce says stands before the message that
-/// it returns.
+/// Maximum bytes of a message for [`Received::read_whole`]. A bounce's report precedes the message that it returns.
 pub const BOUNCE_BYTES: usize = 256 * 1024;
 
-/// Messages that are fetched whole in one check, since they may be bounces or what calendars answer. The rest waits for the next one.
+/// Messages fetched whole in one check: possible bounces or calendar replies. The rest waits for the next one.
 pub const BOUNCES: usize = 100;
 
 /// The same for the junk folder.
 pub const BOUNCES_IN_JUNK: usize = 25;
 
-/// Headers that are looked at besides those that tell who wrote a message.
+/// Headers that are read besides those that show whether a program wrote a message.
 const HEADERS: [&str; 5] = [
     "Message-ID",
     "In-Reply-To",
@@ -47,10 +46,9 @@ pub struct Received {
     pub to: String,
     /// The subject, decoded.
     pub subject: String,
-    /// It was not written by a person: its header says so, or it is a bounce, another report, or what a calendar
-    /// answers.
+    /// It was not written by a person: its header says so, or it is a bounce, another report, or a calendar reply.
     pub automatic: bool,
-    /// What it says, if it is a bounce.
+    /// Its report, if it is a bounce.
     pub bounce: Option<Bounce>,
 }
 
@@ -81,8 +79,8 @@ impl Received {
         }
     }
 
-    /// Whether the message, which has these headers, should be fetched whole for [`Self::read_whole`]: it may be a bounce,
-    /// or what a calendar answers.
+    /// Whether the message with these headers should be fetched whole for [`Self::read_whole`]: it may be a bounce or a
+    /// calendar reply.
     #[must_use]
     pub fn is_read_whole(&self, headers: &[u8]) -> bool {
         let may_be_reply = !self.automatic && !self.answers.is_empty();
@@ -90,7 +88,7 @@ impl Received {
             || may_be_reply && mailgate_bounces::may_be_calendar_answer(headers)
     }
 
-    /// Reads what a message says in its parts, as far as it was fetched.
+    /// Reads a message's parts, as far as they were fetched.
     pub fn read_whole(&mut self, raw: &[u8]) {
         self.bounce = mailgate_bounces::read(raw);
         self.automatic |= self.bounce.is_some() || mailgate_bounces::is_calendar_answer(raw);

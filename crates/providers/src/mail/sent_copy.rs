@@ -1,11 +1,10 @@
-//! Which of the copies among the sent mail is a message's own. A mail client that submits through the gateway saves a
-//! copy of its own there, under the same Message-ID and whether or not the message was sent, so only our own header
-//! proves it.
+//! Identifies a message's own copy in the sent mail. A mail client that submits through the gateway saves a copy of its
+//! own there, under the same Message-ID and whether or not the message was sent, so only our own header proves it.
 
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message_parser::message_parser;
 
-/// Copies under one Message-ID that are looked at.
+/// Maximum copies with one Message-ID that are checked.
 pub(super) const COPIES: usize = 10;
 
 /// A message that may be among the sent ones.
@@ -17,12 +16,12 @@ pub struct Sought<'a> {
     pub message_id: &'a str,
 }
 
-/// What the sent mail has of a message.
+/// The search result for a message in the sent mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// The message.
     Message,
-    /// Only copies with its Message-ID that don't prove that it was sent.
+    /// Only copies with its Message-ID, which don't prove that it was sent.
     OtherCopies,
     /// Nothing.
     Nothing,

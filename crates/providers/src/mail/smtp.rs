@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::mail::mailbox_limiter::MailboxLimiter;
-use crate::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
+use crate::mail::transport::{MailTransport, MailboxAccess, Recipients, SendPermit};
 use crate::mail::verdict::{Failure, Verdict};
 use mailgate_settings::{PluginSettings, ProviderKind, SendingSettings};
 use mailgate_types::message::Message;
@@ -98,7 +98,7 @@ impl SmtpTransport {
         account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         let prepare = async {
             let place = self.limiter.take(account.credential).await;
@@ -112,7 +112,7 @@ impl SmtpTransport {
         };
         match prepared {
             Ok((connection, envelope)) => {
-                self.finish(connection, envelope, account, message, leave)
+                self.finish(connection, envelope, account, message, permit)
                     .await
             }
             Err(verdict) => verdict,
@@ -130,7 +130,7 @@ impl SmtpTransport {
         if let Some(mut connection) = kept {
             match begin(&mut connection, account, recipients, message).await {
                 Ok(envelope) => return Ok((connection, envelope)),
-                // A kept connection may have died meanwhile; a new one shows whether that was all.
+                // A kept connection may have died meanwhile; try a new one.
                 Err(error) => tracing::debug!(
                     credential_id = %account.credential, %error, "a kept connection had ended"
                 ),
@@ -165,11 +165,11 @@ impl SmtpTransport {
         envelope: Envelope,
         account: &MailboxAccess,
         message: &Message,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Verdict {
         let (reply, reusable) = match envelope {
             Envelope::Refused { reply, reusable } => (reply, reusable),
-            Envelope::Accepted => match connection.content(message, leave).await {
+            Envelope::Accepted => match connection.content(message, permit).await {
                 Content::Replied(reply) => (reply, true),
                 Content::RefusedEarly(reply) => (reply, false),
                 Content::NotSent(error) => {
@@ -199,9 +199,9 @@ impl MailTransport for SmtpTransport {
         account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
-        leave: &'a dyn Leave,
+        permit: &'a dyn SendPermit,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message, leave)
+        self.submit_once(account, recipients, message, permit)
             .boxed()
     }
 

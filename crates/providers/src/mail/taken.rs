@@ -1,5 +1,5 @@
-//! The messages that were taken of a list, as the end of a cursor: for lists that can be continued only from their end,
-//! and are read again where they were left before it.
+//! The messages taken from a list, as the end of a cursor: for lists that can be continued only from their end, and are
+//! read again if reading stopped before it.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-/// Bytes of an id's hash that are kept, and their base64 length. A list has a few hundred ids at most.
+/// The bytes of an id's hash that are kept, and their base64 length. A list has a few hundred ids at most.
 const HASH: usize = 6;
 const ENCODED: usize = 8;
 
-/// Stands behind the position of the list. A URL isn't sent with what follows it, so releases that don't know it read
+/// Follows the position of the list. It begins a URL's fragment, which isn't sent, so releases that don't know it read
 /// the list from its beginning.
 const MARK: char = '#';
 
@@ -22,7 +22,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// The position of a cursor, and what was taken there.
+    /// The position of a cursor, and the messages taken there.
     pub(super) fn split(cursor: &str) -> (&str, Self) {
         let Some((position, hashes)) = cursor.split_once(MARK) else {
             return (cursor, Self::default());

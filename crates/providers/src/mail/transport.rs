@@ -40,25 +40,25 @@ pub struct Recipients {
     pub smtputf8: bool,
 }
 
-/// Asked right before the last part of a message is sent: from then on the provider may have it.
-pub trait Leave: Debug + Send + Sync {
-    /// The error is the reason why it must not be sent.
-    fn ask(&self) -> BoxFuture<'_, Result<(), String>>;
+/// Checked right before the last part of a message is sent: from then on the provider may have it.
+pub trait SendPermit: Debug + Send + Sync {
+    /// The error is the reason for not sending it.
+    fn check(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Always permits, for a message that no other process can be sending.
+/// Always permits: for a message that no other process can be sending.
 #[derive(Debug, Clone, Copy)]
-pub struct Unasked;
+pub struct AlwaysPermitted;
 
-impl Leave for Unasked {
-    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+impl SendPermit for AlwaysPermitted {
+    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
         std::future::ready(Ok(())).boxed()
     }
 }
 
 /// For a message that only this process has.
-impl Leave for Lease {
-    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+impl SendPermit for Lease {
+    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
         let answer = if self.is_fresh() {
             Ok(())
         } else {
@@ -74,18 +74,18 @@ impl Leave for Lease {
 /// A transport to a provider.
 pub trait MailTransport: Debug + Send + Sync {
     /// Submits a message once. Waits for a slot if the mailbox has reached its limit of concurrent submissions. Each
-    /// stage is bounded in time. `leave` is asked before the provider may have the message; if it refuses, the verdict
-    /// is a temporary failure.
+    /// stage is bounded in time. `permit` is checked before the provider may have the message; if it refuses, the
+    /// verdict is a temporary failure.
     fn submit<'a>(
         &'a self,
         account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
-        leave: &'a dyn Leave,
+        permit: &'a dyn SendPermit,
     ) -> BoxFuture<'a, Verdict>;
 
-    /// Whether the final Message-ID of a message is known: it is unchanged, or the granted scopes let us read what the
-    /// provider made of it.
+    /// Whether the final Message-ID of a message is known: it is unchanged, or the granted scopes let us read the
+    /// provider's.
     fn tells_message_id(&self, scopes: &[String]) -> bool;
 
     /// Sets the number of gateways that share each mailbox's concurrency limit.

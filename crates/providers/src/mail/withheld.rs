@@ -11,7 +11,7 @@ use reqwest::header::CONTENT_LENGTH;
 use reqwest::{Body, RequestBuilder, Response};
 use tokio::sync::oneshot;
 
-use super::transport::Leave;
+use super::transport::SendPermit;
 use mailgate_types::message::Message;
 
 /// What precedes the message in JSON. Base64 needs no escaping.
@@ -37,7 +37,7 @@ struct LastPiece {
 /// Why there is no response to a request.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    /// It was not completed, for this reason of ours.
+    /// We withheld its last piece, for this reason.
     Withheld(String),
     /// It was not completed.
     NotWhole(reqwest::Error),
@@ -60,7 +60,7 @@ impl WithheldContent {
         Self::over(length, parts)
     }
 
-    /// A text that is already in memory.
+    /// A body that is already in memory.
     pub(super) fn text(text: String) -> Self {
         let mut start = Bytes::from(text);
         let length = start.len();
@@ -97,11 +97,11 @@ impl WithheldContent {
         }
     }
 
-    /// Sends a request with this body. `leave` is asked once all but its last piece has been sent.
+    /// Sends a request with this body. `permit` is checked once all but its last piece has been sent.
     pub(super) async fn send(
         self,
         request: RequestBuilder,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Result<Response, Unanswered> {
         let LastPiece {
             reached,
@@ -114,7 +114,7 @@ impl WithheldContent {
         tokio::pin!(answering);
         let asked = async {
             match reached.await {
-                Ok(()) => leave.ask().await,
+                Ok(()) => permit.check().await,
                 // The request has ended, and reports the outcome itself.
                 Err(_) => std::future::pending().await,
             }
@@ -202,15 +202,15 @@ mod tests {
         }
     }
 
-    /// Gives a preset answer, and counts the calls, and the bytes sent before each.
+    /// Gives a preset answer and counts the calls.
     #[derive(Debug)]
-    struct Asked {
+    struct CountingPermit {
         answer: Result<(), String>,
         times: AtomicUsize,
     }
 
-    impl Leave for Asked {
-        fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+    impl SendPermit for CountingPermit {
+        fn check(&self) -> BoxFuture<'_, Result<(), String>> {
             self.times.fetch_add(1, Ordering::Relaxed);
             std::future::ready(self.answer.clone()).boxed()
         }
@@ -250,12 +250,12 @@ mod tests {
         };
         let server = tokio::spawn(server);
         let client = crate::answer::fuzzing::client();
-        let leave = Asked {
+        let permit = CountingPermit {
             answer,
             times: AtomicUsize::new(0),
         };
         let sent = content
-            .send(client.post(format!("http://{address}/")), &leave)
+            .send(client.post(format!("http://{address}/")), &permit)
             .await;
         drop(client);
         let got = String::from_utf8(server.await.unwrap()).unwrap();
@@ -263,7 +263,7 @@ mod tests {
         (
             body.unwrap_or_default(),
             sent.map(|response| response.status().as_u16()),
-            leave.times.into_inner(),
+            permit.times.into_inner(),
         )
     }
 

@@ -35,7 +35,7 @@ const IDLE: Duration = Duration::from_mins(1);
 #[derive(Debug, thiserror::Error)]
 pub enum PayprovError {
     /// No response, or one that asks for a retry: the call may or may not have taken effect.
-    #[error("the payment provider is away: {reason}")]
+    #[error("the payment provider is unavailable: {reason}")]
     Unavailable {
         /// A description.
         reason: String,
@@ -66,8 +66,8 @@ impl PayprovError {
     }
 
     /// Whether the request has certainly had no effect and won't have one: the provider itself has refused it, with a
-    /// code of its own. What a proxy says, a key that isn't accepted, and a reused or contended idempotency key (which
-    /// have no code) say nothing of an earlier attempt that may still be under way.
+    /// code of its own. A proxy's response, a rejected API key, and a reused or contended idempotency key (which have
+    /// no code) prove nothing about an earlier attempt that may still be in progress.
     #[must_use]
     pub const fn is_definite(&self) -> bool {
         match self {
@@ -257,7 +257,7 @@ impl PayprovClient {
             if answer.body.is_null() {
                 // The response was cut off: a retry with the same key returns it again.
                 return Err(PayprovError::Unavailable {
-                    reason: "the answer broke off, or is no JSON".to_owned(),
+                    reason: "the response was cut off, or isn't valid JSON".to_owned(),
                     retry_after: None,
                 });
             }
@@ -274,7 +274,7 @@ fn refusal(answer: ProviderResponse, should_retry: Option<bool>) -> PayprovError
     let code = error.code.clone().unwrap_or_default();
     let is_passing = match answer.status {
         // Another call holds the object, or the same key is in flight: the provider's own libraries retry after every
-        // 409. A key that was used for something else is a 400.
+        // 409. A key that was used for another request is a 400.
         409 | 429 | 500.. => true,
         // Stripe also reports lock_timeout with a 400.
         _ => code == "lock_timeout",
@@ -393,7 +393,7 @@ mod tests {
             (400, &coded, true),
             (402, &coded, true),
             (404, &coded, true),
-            // A key that isn't accepted, a proxy, a key under way, one that was used for something else.
+            // A rejected API key, a proxy, a key in use, a key that was used for another request.
             (401, &coded, false),
             (403, &coded, false),
             (404, &Value::Null, false),

@@ -10,7 +10,7 @@ const ID_LENGTH: usize = 255;
 /// Longest page URL that is stored, in bytes.
 const PAGE_LENGTH: usize = 2_048;
 
-/// Whether a text can be an id from the provider: it is used in paths and the database.
+/// Whether a string can be an id from the provider: it is used in paths and the database.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     !text.is_empty()
@@ -162,8 +162,8 @@ impl Subscription {
         !matches!(self.status.as_str(), "canceled" | "incomplete_expired")
     }
 
-    /// Whether it is to end by a cancellation: with its period, or at a date, as the customer portal has it for some
-    /// subscriptions.
+    /// Whether it is scheduled to be cancelled: at the end of its period, or at a date, as the customer portal does for
+    /// some subscriptions.
     #[must_use]
     pub fn is_canceled(&self) -> bool {
         self.cancel_at_period_end || self.cancel_at.is_some()

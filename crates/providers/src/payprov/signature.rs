@@ -18,10 +18,10 @@ pub enum SignatureError {
     #[error("the event has no signature of the form t=…,v1=…")]
     Form,
     /// Signed too long ago, or by a clock that is ahead.
-    #[error("the event was signed at another time")]
+    #[error("the event's timestamp is too far from the current time")]
     Time,
     /// Signed with another secret, or over another body.
-    #[error("the event is signed with another secret, or was changed on its way")]
+    #[error("the event is signed with another secret, or was changed in transit")]
     Mismatch,
 }
 

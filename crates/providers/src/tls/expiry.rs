@@ -1,4 +1,4 @@
-//! From when until when certificates are valid, read from their DER encoding (RFC 5280 §4.1) without checking anything else about them.
+//! The validity period of certificates, read from their DER encoding (RFC 5280 §4.1) without any other check.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use rustls::pki_types::CertificateDer;
@@ -19,13 +19,13 @@ pub fn soonest(pem: &[u8]) -> Option<DateTime<Utc>> {
         .min()
 }
 
-/// From when until when the first certificate of a PEM file is valid; `None` if it can't be read.
+/// The validity period of the first certificate in a PEM file; `None` if it can't be read.
 #[must_use]
 pub fn validity(pem: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     dates(&CertificateDer::pem_slice_iter(pem).next()?.ok()?)
 }
 
-/// From when until when a certificate is valid; `None` if it can't be read.
+/// The validity period of a certificate; `None` if it can't be read.
 #[must_use]
 pub fn validity_of(certificate: &CertificateDer<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     dates(certificate)
@@ -54,7 +54,7 @@ fn dates(certificate: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
 fn moment((tag, text): (u8, &[u8])) -> Option<DateTime<Utc>> {
     let text = std::str::from_utf8(text).ok()?;
     let text = match tag {
-        // Years from 50 on are in the last century (RFC 5280 §4.1.2.5.1).
+        // Years from 50 on are in the 20th century (RFC 5280 §4.1.2.5.1).
         UTC_TIME => {
             let year: u8 = text.get(..2)?.parse().ok()?;
             format!("{}{text}", if year < 50 { "20" } else { "19" })

@@ -55,7 +55,7 @@ pub async fn find_public(
     }))
 }
 
-/// The settings that decide which user a mailbox is connected for, and beside which other mailboxes.
+/// The settings that decide the user of a new mailbox, and which other mailboxes that user may have.
 #[derive(Debug, Clone)]
 pub struct ConnectionRules {
     /// `pk_…`
@@ -71,7 +71,7 @@ pub struct ConnectionRules {
 }
 
 /// Locks an app's row until the transaction ends, so that no other mailbox is connected meanwhile, and returns its
-/// rules; `None` if the app is gone.
+/// rules; `None` if the app was deleted.
 pub async fn lock_for_connection(
     connection: &mut PgConnection,
     app: AppId,

@@ -9,7 +9,7 @@ use mailgate_types::ids::AppId;
 /// The channel that announces deleted apps; the payload is the app's id.
 const DELETED_CHANNEL: &str = "mailgate_app_deleted";
 
-/// Announces to all replicas that an app is gone, once the transaction commits.
+/// Announces to all replicas that an app was deleted, once the transaction commits.
 pub async fn announce_deleted(
     connection: &mut PgConnection,
     app: AppId,
@@ -24,7 +24,7 @@ pub async fn announce_deleted(
     Ok(())
 }
 
-/// Which of these apps are gone.
+/// The apps among these that were deleted.
 pub async fn gone(
     connection: &mut PgConnection,
     apps: &[AppId],

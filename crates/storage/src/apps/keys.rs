@@ -43,7 +43,7 @@ pub async fn find_credentials(
     }))
 }
 
-/// The secrets that sign webhooks to the app's `webhook_url`, sealed as stored; `None` if the app is gone.
+/// The secrets that sign webhooks to the app's `webhook_url`, sealed as stored; `None` if the app was deleted.
 pub async fn find_webhook_secrets(
     connection: &mut PgConnection,
     app: AppId,
@@ -76,7 +76,7 @@ pub struct StoredKeys {
     pub webhook_secret_sealed: Vec<u8>,
 }
 
-/// Locks an app's row until the transaction ends, and returns its keys; `None` if the app is gone.
+/// Locks an app's row until the transaction ends, and returns its keys; `None` if the app was deleted.
 pub async fn lock_keys(
     connection: &mut PgConnection,
     app: AppId,
@@ -91,7 +91,7 @@ pub async fn lock_keys(
     .await
 }
 
-/// An app's keys; `None` if the app is gone.
+/// An app's keys; `None` if the app was deleted.
 pub async fn stored_keys(
     connection: &mut PgConnection,
     app: AppId,
@@ -105,7 +105,7 @@ pub async fn stored_keys(
     .await
 }
 
-/// Replaces the webhook secret; the one before it signs beside it until `expires_at`. `false` when the app is gone.
+/// Replaces the webhook secret; the previous one also signs until `expires_at`. `false` if the app was deleted.
 pub async fn rotate_webhook_secret(
     connection: &mut PgConnection,
     app: AppId,
@@ -126,7 +126,7 @@ pub async fn rotate_webhook_secret(
     Ok(replaced.rows_affected() == 1)
 }
 
-/// Replaces the send key; `false` when the app is gone.
+/// Replaces the send key; `false` if the app was deleted.
 pub async fn replace_send_key(
     connection: &mut PgConnection,
     app: AppId,
@@ -149,7 +149,7 @@ pub async fn replace_send_key(
     Ok(replaced.rows_affected() == 1)
 }
 
-/// When an app's main send key was created, and when it was last used; `None` if the app is gone.
+/// When an app's main send key was created, and when it was last used; `None` if the app was deleted.
 pub async fn send_key_times(
     connection: &mut PgConnection,
     app: AppId,
@@ -164,7 +164,7 @@ pub async fn send_key_times(
     Ok(row.map(|row| (row.created_at, row.send_key_last_used_at)))
 }
 
-/// Replaces the pushable key; `false` when the app is gone.
+/// Replaces the pushable key; `false` if the app was deleted.
 pub async fn replace_pushable_key(
     connection: &mut PgConnection,
     app: AppId,

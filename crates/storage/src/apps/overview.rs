@@ -14,7 +14,7 @@ pub struct AppOverview {
     pub slug: String,
     /// The name that the subscriber gave it.
     pub name: String,
-    /// Whose it is.
+    /// Its subscriber.
     pub subscriber: SubscriberId,
     /// Connected mailboxes.
     pub mailboxes: i64,

@@ -1,4 +1,4 @@
-//! The app that a send key authenticates, and what that key may do.
+//! The app that a send key authenticates, and the key's restrictions.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -17,9 +17,9 @@ use mailgate_types::subscription::Subscription;
 pub struct SendingApp {
     /// The app.
     pub id: AppId,
-    /// Whose it is, which never changes.
+    /// Its subscriber, which never changes.
     pub subscriber: SubscriberId,
-    /// The rate of each of its subscriber's keys, if that has its own.
+    /// The rate of each of the subscriber's keys, if the subscriber has its own.
     pub requests_per_second: Option<NonZeroU32>,
     /// The contract's `app_id`.
     pub slug: String,
@@ -33,11 +33,11 @@ pub struct SendingApp {
     pub subscription: Subscription,
     /// The version of the app's data, to detect later changes.
     pub version: Option<AppVersion>,
-    /// What the key is restricted to; `None` for the app's main key.
+    /// The key's restrictions; `None` for the app's main key.
     pub restrictions: Option<Arc<Restrictions>>,
 }
 
-/// What an additional send key is restricted to.
+/// The restrictions of an additional send key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restrictions {
     /// The key.
@@ -87,7 +87,7 @@ pub async fn find_by_send_keys(
                 Some(Arc::new(Restrictions {
                     id: SendKeyId(id),
                     expires_at: row.expires_at,
-                    // A key whose restrictions can't be read opens nothing.
+                    // A key with unreadable restrictions is invalid.
                     allowed: Networks::parse(&row.allowed_addresses.unwrap_or_default()).ok()?,
                     mailboxes: (!mailboxes.is_empty()).then(|| mailboxes.into()),
                 }))
@@ -124,8 +124,8 @@ pub async fn find_by_send_keys(
 /// The reason for which the mail of a deleted subscriber waits.
 const DELETED: &str = "it is deleted";
 
-/// The subscription behind an app: `None` when the app is gone. One of a deleted subscriber is suspended, so that what
-/// waits is there after a restore.
+/// The subscription of an app: `None` if the app was deleted. A deleted subscriber's counts as suspended, so that
+/// queued mail is still there after a restore.
 pub async fn subscription(
     connection: &mut PgConnection,
     app: AppId,

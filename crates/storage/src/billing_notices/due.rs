@@ -19,7 +19,7 @@ pub struct Due {
     pub subscriber: SubscriberId,
     /// The subscriber's name.
     pub label: String,
-    /// Whom it is mailed to: the subscriber's contact address, unless the notice says another.
+    /// The recipient: the subscriber's contact address, unless the notice has another.
     pub email: String,
     /// Its content; `None` if it can't be read.
     pub notice: Option<Notice>,

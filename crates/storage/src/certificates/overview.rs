@@ -22,7 +22,7 @@ pub struct CertificateOverview {
     pub last_attempt_at: Option<DateTime<Utc>>,
     /// Attempts in a row that failed.
     pub failures: i32,
-    /// Why the last one did.
+    /// Why the last one failed.
     pub last_error: Option<String>,
     /// Whether a gateway is ordering it.
     pub is_ordered: bool,
@@ -46,7 +46,7 @@ pub async fn overview(
     .await
 }
 
-/// Makes all certificates due, or those of one name; answers the names.
+/// Makes all certificates due, or those of one name; returns the names.
 pub async fn renew(
     connection: &mut PgConnection,
     name: Option<&str>,

@@ -1,5 +1,5 @@
 //! Batches queries that every message needs: while one query runs, callers that arrive meanwhile are gathered for the
-//! next. A query begins after all of its callers have asked, so no answer is older than its question, and a commit by
+//! next. A query begins after all of its callers have arrived, so no result is older than its request, and a commit by
 //! another replica is visible immediately.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use super::pool::DedicatedConnection;
 /// Timeout of a query: the database's host may have vanished.
 const QUERY: Duration = Duration::from_secs(10);
 
-/// Answers any number of questions, in order.
+/// Loads the values of any number of keys, in order.
 type Query<K, V> =
     for<'a> fn(&'a mut PgConnection, &'a [K]) -> BoxFuture<'a, Result<Vec<Option<V>>, sqlx::Error>>;
 
@@ -54,21 +54,21 @@ impl From<Said> for sqlx::Error {
     }
 }
 
-/// Questions waiting for their query.
+/// Keys waiting for their query.
 struct Batch<K, V> {
-    /// Each question, with the index of its answer.
+    /// Each key, with the index of its value.
     questions: HashMap<K, usize>,
     answers: Answers<V>,
 }
 
-/// Loads one kind of answer, over a connection of its own.
+/// Loads one kind of value, over a connection of its own.
 pub struct BatchLoader<K, V> {
     query: Query<K, V>,
     waiting: Mutex<Option<Batch<K, V>>>,
     turn: Arc<tokio::sync::Mutex<DedicatedConnection>>,
 }
 
-/// Asks all questions of a batch.
+/// Loads all keys of a batch.
 async fn ask<K, V>(
     mut own: OwnedMutexGuard<DedicatedConnection>,
     query: Query<K, V>,
@@ -81,7 +81,7 @@ async fn ask<K, V>(
     let asked = own.run(async |connection| query(connection, &questions).await);
     let result = timeout(QUERY, asked).await;
     let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    // Only this task holds these questions.
+    // Only this task holds these keys.
     let _ = answers.set(result.map_err(Said::from));
 }
 
@@ -98,7 +98,7 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Creates a loader without questions.
+    /// Creates an empty loader.
     #[must_use]
     pub fn new(pool: PgPool, query: Query<K, V>) -> Self {
         Self {
@@ -108,16 +108,16 @@ where
         }
     }
 
-    /// Asks one question.
+    /// Loads one value.
     pub async fn load(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
         loop {
             let (answers, place) = self.join(question);
             let own = Arc::clone(&self.turn).lock_owned().await;
-            // The first caller of a batch to get here has the query run for all of it.
+            // The first caller of a batch to get here runs the query for all of it.
             if let Some(questions) = self.take(&answers) {
                 let asking = ask(own, self.query, questions, Arc::clone(&answers));
-                // By itself: who goes away, or resets a stream over and over, takes neither the others' answer along nor
-                // the connection, which is lost with a query that is given up.
+                // In a task of its own: a caller that disconnects, or resets streams repeatedly, cancels neither the
+                // others' result nor the connection, which an abandoned query would lose.
                 let asked = tokio::spawn(asking).await;
                 asked.map_err(|_| sqlx::Error::WorkerCrashed)?;
             } else {
@@ -126,7 +126,7 @@ where
             match answers.get() {
                 Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
                 Some(Err(error)) => return Err(error.clone().into()),
-                // The query has crashed, which its caller is told.
+                // The query has panicked; its caller gets an error.
                 None => {}
             }
         }
@@ -136,7 +136,7 @@ where
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a question to the waiting batch.
+    /// Adds a key to the waiting batch.
     fn join(&self, question: &K) -> (Answers<V>, usize) {
         let mut waiting = self.waiting();
         let batch = waiting.get_or_insert_with(|| Batch {
@@ -148,7 +148,7 @@ where
         (Arc::clone(&batch.answers), place)
     }
 
-    /// The questions of a batch in order, if it is still waiting. No more callers can join it.
+    /// The keys of a batch in order, if it is still waiting. No more callers can join it.
     fn take(&self, answers: &Answers<V>) -> Option<Vec<K>> {
         let batch = self
             .waiting()

@@ -1,4 +1,4 @@
-//! Distinguishes permanent from passing database errors.
+//! Distinguishes permanent from temporary database errors.
 
 use sqlx::error::DatabaseError;
 
@@ -25,7 +25,7 @@ fn lacks_partition(error: &dyn DatabaseError) -> bool {
     error.code().as_deref() == Some("23514") && error.constraint().is_none()
 }
 
-/// Whether a statement was ended because it took too long (SQLSTATE `57014`).
+/// Whether a statement was cancelled because it took too long (SQLSTATE `57014`).
 #[must_use]
 pub fn is_timeout(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {

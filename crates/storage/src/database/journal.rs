@@ -1,7 +1,6 @@
-//! What the journal writes in one statement, and so in one round trip and one commit: messages that the gateway
-//! accepts, and messages that end with their log rows, attempts, counters and webhooks. Each part of a statement
-//! costs Postgres something, whether or not it finds anything to do, so what nearly all messages need has a statement
-//! of its own.
+//! The journal's statements, each one round trip and one commit: messages that the gateway accepts, and messages that
+//! end with their log rows, attempts, counters and webhooks. Each part of a statement costs Postgres something, even
+//! with nothing to do, so the common case has a statement of its own.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -103,9 +102,8 @@ impl<'a> Closings<'a> {
 }
 
 /// A statement that writes openings, followed by further parts.
-///
-/// Its plan is cached, and the statistics of a table that keeps filling and emptying may say that it is empty. A join
-/// by id would then scan the whole spool's primary key; `= ANY (ARRAY[…])` is always an index lookup.
+/// Its plan is cached, and by its statistics a table that keeps filling and emptying may be empty. A join by id would
+/// then scan the whole spool's primary key; `= ANY (ARRAY[…])` is always an index lookup.
 macro_rules! with_openings {
     ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
@@ -195,7 +193,7 @@ fn ids(ids: Vec<Uuid>) -> Vec<LogId> {
     ids.into_iter().map(LogId).collect()
 }
 
-/// What was written.
+/// The written entries.
 #[derive(Debug, Default)]
 pub struct Written {
     /// Openings.
@@ -265,8 +263,8 @@ pub async fn write_sent(
 
 /// Writes openings and endings. An ending removes its message from the spool and writes its log row, or completes the
 /// row that a failed attempt wrote; it is counted, and its webhook events are queued. The log row of a day that is no
-/// longer kept is not written, which is counted and logged. If a message is no longer in the spool, nothing is written of it: it had ended before.
-/// Returns the openings that were written, as [`open`].
+/// longer kept is not written, which is counted and logged. If a message is no longer in the spool, nothing is written
+/// for it: it had ended before. Returns the openings that were written, as [`open`].
 ///
 /// # Errors
 ///

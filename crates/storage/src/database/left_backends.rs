@@ -1,25 +1,24 @@
-//! Backends of the database that this process has left in the middle of a statement. One may still be about to commit, for
-//! as long as a standby doesn't answer; once it has ended, what it has done stands, and it does nothing more.
-//!
-//! The user that logged in may see and end its own backends; a role that it has taken on may not. So these questions are
-//! asked without that role.
+//! Database backends that this process has abandoned in the middle of a statement. One may still be about to commit,
+//! for as long as a standby doesn't respond; once it has ended, its result is final.
+//! The user that logged in may see and terminate its own backends; a role that it has set may not. So these queries run
+//! without that role.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use sqlx::{Executor as _, PgConnection};
 
-/// Without the role that a login has taken on. After an error the connection must be given up, or its transaction
-/// rolled back, which ends this too.
+/// Resets the role that a login has set. After an error the connection must be given up, or its transaction rolled
+/// back, which ends this too.
 const AS_LOGIN: &str = "SET ROLE NONE";
 
-/// With it again.
+/// Restores the role.
 const AS_ROLE: &str = "RESET ROLE";
 
-/// How long a backend is waited for, in milliseconds.
+/// How long to wait for a backend, in milliseconds.
 const ENDS_WITHIN: i64 = 3_000;
 
-/// A backend: its process, and when it began, as ids of processes are used again.
+/// A backend: its process, and when it began, since process ids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backend {
     process: i32,
@@ -42,22 +41,21 @@ pub async fn backend_of(connection: &mut PgConnection) -> Result<Backend, sqlx::
     })
 }
 
-/// The backends that were left; clones share them.
+/// The abandoned backends; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct LeftBackends(Arc<Mutex<Vec<Backend>>>);
 
 impl LeftBackends {
-    /// One more.
+    /// Adds a backend.
     pub fn add(&self, backend: Backend) {
         self.with(|left| left.push(backend));
     }
 
-    /// Ends all of them.
+    /// Terminates all of them.
     ///
     /// # Errors
-    ///
-    /// The database's error, or that one has not ended yet: they stay left then, and the connection must be given up, or
-    /// its transaction rolled back.
+    /// The database's error, or that one has not ended yet: they stay in the list then, and the connection must be
+    /// given up, or its transaction rolled back.
     pub async fn end(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         let left = self.with(|left| left.clone());
         if left.is_empty() {

@@ -17,9 +17,9 @@ impl Outage for sqlx::Error {
     }
 }
 
-/// Whether a SQLSTATE says that the database as a whole can't be used: connection exceptions (class 08); a role that may
-/// not sign in, such as after its password was changed (class 28); a database that isn't there (`3D000`); a server that
-/// is shutting down, has crashed or is starting up, one that has no connection left for this role, and a standby or
+/// Whether a SQLSTATE means that the database as a whole can't be used: connection exceptions (class 08); a role that
+/// can't log in, such as after its password was changed (class 28); a missing database (`3D000`); a server that is
+/// shutting down, has crashed or is starting up, one that has no connection left for this role, and a standby or
 /// another read-only database.
 fn is_of_outage(code: &str) -> bool {
     let class = code.get(..2);

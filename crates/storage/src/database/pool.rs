@@ -59,7 +59,7 @@ pub enum PoolError {
         "the database at database.url doesn't have this version's tables yet; mailgate migrate makes them, and so does a gateway when it starts"
     )]
     Older,
-    /// Texts would be kept without their encoding, or can't be kept at all.
+    /// Text would be stored without its encoding, or can't be stored at all.
     #[error(
         "the database at database.url keeps texts as {0}, and mail needs UTF8: make another by createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8, and name it in database.url (what is in this one comes along by pg_dump and pg_restore)"
     )]
@@ -81,7 +81,7 @@ impl From<MigrateError> for PoolError {
     }
 }
 
-/// What to do when the database can't be reached, by the error (SQLSTATE, Appendix A of the manual).
+/// The advice for an unreachable database, by the error (SQLSTATE, Appendix A of the manual).
 #[must_use]
 pub fn advice(error: &sqlx::Error) -> &'static str {
     if let Some(advice) = url::certificate_advice(error) {
@@ -155,9 +155,9 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     }
 }
 
-/// Ends a command's connections as Postgres wants it, which logs those that just break off.
+/// Closes a command's connections properly: Postgres logs those that just break.
 pub async fn close(pool: &PgPool) {
-    // One that hangs is no reason to wait.
+    // Don't wait for one that hangs.
     let _ = tokio::time::timeout(ACQUIRE, pool.close()).await;
 }
 
@@ -177,8 +177,8 @@ pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
     Ok(connection)
 }
 
-/// The limits of a connection, so that nothing waits for ever. The server detects a vanished client within a minute
-/// and releases its locks. JIT and parallel workers are off: every statement is short, and since indexes are enforced by
+/// The limits of a connection, so that nothing waits forever. The server detects a vanished client within a minute and
+/// releases its locks. JIT and parallel workers are off: every statement is short, and since indexes are enforced by
 /// disabling sequential scans, a small table without an index gets a cost so high that compiling, or starting workers,
 /// would take hundreds of times as long as the statement itself.
 fn bounds(statement: u64, lock: u64) -> String {
@@ -190,9 +190,9 @@ fn bounds(statement: u64, lock: u64) -> String {
     )
 }
 
-/// Until the end of its transaction, a connection uses index scans in index order, and nothing that first reads a
-/// whole table. The planner's statistics of a queue date from the last analyze, and the queue may have grown to
-/// millions since.
+/// Until the end of its transaction, a connection uses index scans in index order, and no plan that first reads a whole
+/// table. The planner's statistics of a queue date from the last analyze, and the queue may have grown to millions
+/// since.
 pub async fn force_index_scans(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection
         .execute(
@@ -220,9 +220,9 @@ pub async fn clock(executor: impl PgExecutor<'_>) -> Result<DateTime<Utc>, sqlx:
 }
 
 /// Planning a statement over all partitions takes longer than running it, so each is planned once, and chooses its
-/// partitions when it runs. Index scans only, as below; and of two indexes the one by which fewer rows are read, as nothing
-/// else costs. By the usual costs the primary key wins in partitions where it is lower than the index that fits: then a
-/// day is read whole, and nearly nothing of it kept.
+/// partitions when it runs. Index scans only, as below; and of two indexes the one that reads fewer rows, since nothing
+/// else has a cost. With the usual costs the primary key wins in partitions where it is lower than the matching index:
+/// then a whole day is read, and nearly nothing of it kept.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                         SET LOCAL plan_cache_mode = force_generic_plan;
                         SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
@@ -235,7 +235,7 @@ pub async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, s
     transaction::begin_with(pool, SNAPSHOT.into_sql_str()).await
 }
 
-/// As [`snapshot`], for statements that may have this long and no longer.
+/// As [`snapshot`], with this timeout for statements.
 pub async fn snapshot_within(
     pool: &PgPool,
     statement: Duration,
@@ -259,9 +259,9 @@ pub struct DedicatedConnection {
     setup: &'static str,
     /// Always connects by itself, never with a connection taken from the pool.
     is_beside: bool,
-    /// Where a backend goes that is left in the middle of a statement: it is ended before the next one does anything.
+    /// Collects backends abandoned in the middle of a statement: they are terminated before the next one does anything.
     left: Option<LeftBackends>,
-    /// That of the current connection, if there is such a place.
+    /// The current connection's backend, if they are collected.
     backend: Option<Backend>,
 }
 
@@ -270,7 +270,7 @@ const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_se
                          SET enable_hashjoin = off; SET enable_mergejoin = off;
                          SET synchronous_commit = off";
 
-/// As [`UNHURRIED`], for statements that read all of what a long snapshot keeps of a queue.
+/// As [`UNHURRIED`], for statements that read everything that a long snapshot keeps of a queue.
 const PATIENT: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                        SET enable_hashjoin = off; SET enable_mergejoin = off;
                        SET synchronous_commit = off; SET statement_timeout = '600s';
@@ -281,11 +281,11 @@ const PATIENT: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqs
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
                       SET lock_timeout = '2s'";
 
-/// Leaves a backend when it is dropped.
+/// Abandons a backend when dropped.
 struct UnderWay<'a>(Option<(&'a LeftBackends, Backend)>);
 
 impl UnderWay<'_> {
-    /// Nothing is under way any more.
+    /// Nothing is in progress any more.
     fn ended(mut self) {
         self.0 = None;
     }
@@ -313,7 +313,7 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::new`], for statements of which only one may be under way.
+    /// As [`DedicatedConnection::new`], for statements of which only one may be in progress.
     #[must_use]
     pub fn one_at_a_time(pool: PgPool, left: LeftBackends) -> Self {
         Self {
@@ -322,7 +322,7 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::new`], for what must not wait for a connection of the pool, nor for long.
+    /// As [`DedicatedConnection::new`], for statements that must not wait for a connection of the pool, nor for long.
     #[must_use]
     pub fn beside(pool: PgPool) -> Self {
         Self {
@@ -332,7 +332,7 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::new`], for what may be lost if the database itself crashes, such as leases: its
+    /// As [`DedicatedConnection::new`], for data that may be lost if the database itself crashes, such as leases: its
     /// commits don't wait for the disk.
     #[must_use]
     pub fn async_commit(pool: PgPool) -> Self {
@@ -342,8 +342,8 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::async_commit`], for statements that may take minutes. It is meant to be dropped between
-    /// them, and none of the pool's.
+    /// As [`DedicatedConnection::async_commit`], for statements that may take minutes. It is meant to be dropped
+    /// between them, and isn't taken from the pool.
     #[must_use]
     pub fn patient(pool: PgPool) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! A cache of answers to repeated queries. An answer may be stale: a caller that relies on one has the database
-//! compare its version with the current one. What is done before that, such as buffering a body for a key, relies on
-//! a recent answer.
+//! compare its version with the current one. Earlier steps, such as buffering a body for a key, rely on a recent
+//! answer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -66,7 +66,7 @@ where
         (asked_at.elapsed() < FRESH).then(|| answer.clone())
     }
 
-    /// Drops the answer to a question.
+    /// Drops the answer to a query.
     pub fn forget(&self, question: &K) {
         self.answers().remove(question);
     }

@@ -1,6 +1,6 @@
-//! Whether the database can be used for what a message needs: it can be written, this process's lease is confirmed, and
-//! the log has its partitions. The one place that knows it, and that logs an outage, its cause and its end. The database
-//! is checked once a second, however often the state is read.
+//! Whether the database can be used for sending: it can be written, this process's lease is confirmed, and the log has
+//! its partitions. The only place that determines this, and that logs an outage, its cause and its end. The database is
+//! checked once a second, however often the state is read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,10 +22,10 @@ const SOON: Duration = Duration::from_secs(1);
 /// How long each further step of a check may take.
 const LATE: Duration = Duration::from_secs(5);
 
-/// How long after other trouble a lease that isn't confirmed belongs to it.
+/// How long after another problem an unconfirmed lease is attributed to it.
 const AFTER_TROUBLE: Duration = Duration::from_secs(10);
 
-/// What to do about a read-only database.
+/// The advice for a read-only database.
 pub const READ_ONLY: &str = "it is read-only: default_transaction_read_only is on, as managed databases set it when \
                              their disk is full; make room, then switch it off";
 
@@ -43,9 +43,9 @@ pub enum Ready {
 /// Why the database can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unable {
-    /// It doesn't answer.
+    /// It doesn't respond.
     Unreachable,
-    /// It takes no writes.
+    /// It accepts no writes.
     ReadOnly,
     /// It has not confirmed this process's lease.
     NoLease,
@@ -53,7 +53,7 @@ pub enum Unable {
     NoPartition,
 }
 
-/// What a check has found out: whether the tables are there, or why the database can't be used.
+/// The result of a check: whether the tables are there, or why the database can't be used.
 pub type Found = Result<bool, Trouble>;
 
 /// That the database can't be used.
@@ -77,7 +77,7 @@ struct Inner {
     clock: SharedClock,
     lease: Lease,
     last: Mutex<Last>,
-    /// Why the lease could not be renewed, the last time.
+    /// Why the last renewal of the lease failed.
     not_renewed: Mutex<Option<String>>,
 }
 
@@ -85,7 +85,7 @@ struct Inner {
 struct Last {
     ready: Ready,
     since: Instant,
-    /// When there was trouble other than with the lease.
+    /// The time of the last problem other than with the lease.
     trouble: Option<Instant>,
 }
 
@@ -121,7 +121,7 @@ impl Readiness {
         self.state().ready
     }
 
-    /// The lease could not be renewed, and why; `None`: it was.
+    /// Records why the lease could not be renewed; `None`: it was renewed.
     pub fn lease_renewed(&self, failure: Option<&sqlx::Error>) {
         let mut not_renewed =
             (self.inner.not_renewed.lock()).unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +135,7 @@ impl Readiness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a check has found out, and logs a change.
+    /// Records the result of a check, and logs a change.
     pub fn note(&self, found: Found) {
         let (ready, cause) = match found {
             Ok(true) => (Ready::Yes, None),
@@ -167,7 +167,7 @@ impl Readiness {
         }
     }
 
-    /// Notes the state; if it is another one, returns since when the one before held.
+    /// Records the state; if it has changed, returns the start of the previous one.
     fn change(&self, ready: Ready) -> Option<Instant> {
         let mut last = self.state();
         let is_of_trouble = ready == Ready::Unable(Unable::NoLease)
@@ -220,8 +220,8 @@ impl Readiness {
         }
     }
 
-    /// What can be done with the database; else why it can't be used. The pool retries silently and hides the cause, so
-    /// if it doesn't answer soon the database is probed directly.
+    /// The database's abilities, or why it can't be used. The pool retries silently and hides the cause, so if it
+    /// doesn't respond soon the database is probed directly.
     async fn able(&self) -> Result<Able, String> {
         let pool = &self.inner.pool;
         let mut asked = std::pin::pin!(tables::able(pool));

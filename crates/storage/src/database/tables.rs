@@ -1,4 +1,4 @@
-//! The tables: whether they are this program's, and the migrations that make them.
+//! The tables: whether they belong to this program, and the migrations that create them.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 const LOCK_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_LOCK_PAUSE: Duration = Duration::from_secs(30);
 
-/// Migrates the schema. Any number of processes may do it at the same time: an advisory lock lets them in one after
-/// the other. A lock on a table is waited for in short steps: statements queued behind a waiting migration would wait
-/// with it, those of the previous release's gateways included.
+/// Migrates the schema. Any number of processes may do it at the same time: an advisory lock makes them take turns. A
+/// lock on a table is waited for in short steps: statements queued behind a waiting migration would wait with it, those
+/// of the previous release's gateways included.
 ///
 /// # Errors
 ///
@@ -55,8 +55,8 @@ fn is_locked(error: &MigrateError) -> bool {
         .is_some_and(|error| matches!(error.code().as_deref(), Some("55P03" | "40P01")))
 }
 
-/// Makes sure that the database keeps texts as UTF-8: a cluster that was made without a locale (`LANG`) keeps whatever bytes
-/// come, and knows no letters.
+/// Makes sure that the database stores text as UTF-8: a cluster created without a locale (`LANG`) stores any bytes, and
+/// doesn't know letters.
 async fn require_utf8(connection: &mut PgConnection) -> Result<(), PoolError> {
     let encoding = encoding(connection).await.map_err(PoolError::Connect)?;
     if encoding == "UTF8" {
@@ -71,22 +71,22 @@ async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> 
         .await
 }
 
-/// How the tables stand to this program.
+/// The state of the tables relative to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
-    /// There are none, and whether the user may create them.
+    /// There are none; whether the user may create them.
     Missing(bool),
-    /// Of an earlier version, and whether the user may create what is missing.
+    /// Of an earlier version; whether the user may create the missing ones.
     Older(bool),
     /// Of this version.
     Current,
-    /// A later version has created some that this one doesn't know.
+    /// A later version has created tables that this one doesn't know.
     Newer(i64),
-    /// They weren't made by this program.
+    /// They weren't created by this program.
     Other(i64),
 }
 
-/// Looks at the tables as a start would, and changes nothing.
+/// Checks the tables as a start would, and changes nothing.
 ///
 /// # Errors
 ///
@@ -126,21 +126,21 @@ pub async fn stand(pool: &PgPool) -> Result<Stand, PoolError> {
     })
 }
 
-/// What can be done with a database that answers.
+/// The abilities of a database that responds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Able {
     /// It has at least this program's tables, and can be written.
     Write,
-    /// It has them, and takes no writes, in this connection or in the next ones: its
-    /// `default_transaction_read_only` is on, as managed databases set it when their disk is full.
+    /// It has them, but accepts no writes, in this connection or in the next ones: its `default_transaction_read_only`
+    /// is on, as managed databases set it when their disk is full.
     Read,
     /// Its tables are older than this program.
     Neither,
 }
 
-/// Asks the database what can be done with it.
+/// Queries the database's abilities.
 pub async fn able(pool: &PgPool) -> Result<Able, sqlx::Error> {
-    // A connection keeps the default of its start. Those from before it was taken back are replaced.
+    // A connection keeps the default from its start. Those from before the default was reset are replaced.
     for _ in 0..=pool.options().get_max_connections() {
         let mut connection = pool.acquire().await?;
         let (able, is_outdated) = ask(&mut connection).await?;
@@ -152,7 +152,7 @@ pub async fn able(pool: &PgPool) -> Result<Able, sqlx::Error> {
     Ok(Able::Read)
 }
 
-/// What can be done, and whether only because of the default that this connection began with.
+/// The abilities, and whether they are due only to the default that this connection began with.
 async fn ask(connection: &mut PgConnection) -> Result<(Able, bool), sqlx::Error> {
     let newest = MIGRATIONS
         .iter()
@@ -200,8 +200,8 @@ async fn ask(connection: &mut PgConnection) -> Result<(Able, bool), sqlx::Error>
     Ok((able, is_read_only && is_from_default && !is_so_by_default))
 }
 
-/// Makes sure that the database has at least this program's tables, and changes nothing: for commands that are run
-/// beside gateways, which may be of the release before.
+/// Makes sure that the database has at least this program's tables, and changes nothing: for commands that run beside
+/// gateways, possibly of the previous release.
 ///
 /// # Errors
 ///

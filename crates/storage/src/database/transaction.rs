@@ -1,8 +1,8 @@
-//! Transactions on connections of the pool. They begin here alone.
+//! Transactions on connections of the pool. They begin only here.
 //!
 //! sqlx (0.9) counts a transaction only once the server has answered BEGIN. A caller that is dropped before, as a
-//! handler is when its client hangs up, would return a connection to the pool with a transaction open on it: whatever
-//! others wrote there afterwards could be rolled back, and what they read would be old.
+//! handler is when its client hangs up, would return a connection to the pool with an open transaction: later writes on
+//! it could be rolled back, and later reads would be stale.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,7 +33,7 @@ async fn begin_by(pool: &PgPool, statement: Option<SqlStr>) -> Begun {
     Beginning(Some(Transaction::begin(connection, statement))).await
 }
 
-/// A BEGIN on its way. If it is dropped, it is still completed, and then rolled back.
+/// A BEGIN in progress. If it is dropped, it is still completed, and then rolled back.
 struct Beginning(Option<Pin<Box<dyn Future<Output = Begun> + Send>>>);
 
 impl Future for Beginning {
@@ -55,7 +55,7 @@ impl Drop for Beginning {
             return;
         };
         if let Ok(runtime) = Handle::try_current() {
-            // As the pool does when a connection comes back; the pool is closed only after it.
+            // As the pool does when a connection is returned; the pool is closed only after it.
             drop(runtime.spawn(async move { drop(beginning.await) }));
         }
     }

@@ -1,5 +1,5 @@
-//! The database's URL, and what it says of TLS, as libpq reads it (the Postgres manual, "SSL Support"), where sqlx
-//! reads it otherwise.
+//! The database's URL, and its TLS parameters, as libpq reads them (the Postgres manual, "SSL Support"), where sqlx
+//! differs.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use url::Url;
 /// The name that stands for the machine's own roots.
 const SYSTEM: &str = "system";
 
-/// What helps where the reason says more.
+/// The advice if the reason says more.
 const ANOTHER: &str = "give the server another certificate";
 
 /// Why a URL can't be used.
@@ -22,12 +22,12 @@ pub enum UrlError {
     /// It isn't one.
     #[error("{0}; write it as postgres://user:password@host:port/database")]
     Form(#[source] sqlx::Error),
-    /// It names roots that nothing would be verified by.
+    /// It names roots that would verify nothing.
     #[error(
         "sslrootcert verifies nothing with sslmode={0}; write sslmode=verify-full, which verifies the server's certificate and its name"
     )]
     Unverified(&'static str),
-    /// The machine's roots vouch for anybody's server.
+    /// The machine's roots would verify anyone's server.
     #[error(
         "sslrootcert=system needs sslmode=verify-full: without the name, anybody's certificate would do"
     )]
@@ -35,9 +35,9 @@ pub enum UrlError {
     /// The file of the roots.
     #[error("sslrootcert {}: {reason}", .path.display())]
     Roots {
-        /// As the URL names it.
+        /// The path as in the URL.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
 }
@@ -45,8 +45,7 @@ pub enum UrlError {
 /// How to connect.
 ///
 /// # Errors
-///
-/// [`UrlError`], with a text for the operator that holds no password.
+/// [`UrlError`], with a text for the operator that contains no password.
 pub(crate) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
     let options = PgConnectOptions::from_str(url).map_err(UrlError::Form)?;
     let roots = roots(url);
@@ -61,8 +60,8 @@ pub(crate) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
         }
     }
     let is_name_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
-    // sqlx trusts the machine's roots beside those that it is given, and they vouch for anybody's server: whatever
-    // verifies, verifies the name too.
+    // sqlx trusts the machine's roots besides the given ones, and they verify anyone's server: so every verification
+    // includes the name.
     let options = options.ssl_mode(PgSslMode::VerifyFull);
     let Some(roots) = roots else {
         return Ok(options.ssl_root_cert_from_pem(Vec::new()));
@@ -71,7 +70,7 @@ pub(crate) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
         return (is_name_verified.then(|| options.ssl_root_cert_from_pem(Vec::new())))
             .ok_or(UrlError::AnyServer);
     }
-    // sqlx takes the text of certificates too, from the environment.
+    // From the environment, sqlx also accepts the certificates themselves.
     if !roots.starts_with("-----BEGIN") {
         let path = Path::new(&roots);
         require_certificates(path).map_err(|reason| UrlError::Roots {
@@ -82,7 +81,8 @@ pub(crate) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
     Ok(options)
 }
 
-/// The roots as sqlx finds them: the last parameter of that name, else the environment's. Empty is none, as by libpq.
+/// The roots as sqlx finds them: the last parameter of that name, else the environment's. Empty means none, as in
+/// libpq.
 fn roots(url: &str) -> Option<String> {
     let named = Url::parse(url).ok().and_then(|url| {
         (url.query_pairs())
@@ -106,7 +106,7 @@ fn require_certificates(path: &Path) -> Result<(), String> {
     }
 }
 
-/// What to do about a server's certificate that was refused; `None` for any other error.
+/// The advice for a rejected server certificate; `None` for any other error.
 pub(crate) fn certificate_advice(error: &sqlx::Error) -> Option<&'static str> {
     let sqlx::Error::Io(error) = error else {
         return None;

@@ -3,7 +3,7 @@
 use sqlx::PgConnection;
 
 /// For how many seconds Postgres should have archived a segment: since it last did, while archiving fails; otherwise since
-/// twice `archive_timeout` after that, or after its start. `None` where none is archived, or only once it is full.
+/// twice `archive_timeout` after that, or after its start. `None` if none is archived, or only once it is full.
 pub async fn overdue_seconds(connection: &mut PgConnection) -> Result<Option<f64>, sqlx::Error> {
     let overdue = sqlx::query_scalar!(
         "SELECT CASE

@@ -26,8 +26,8 @@ pub async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error
     .await
 }
 
-/// Folds up to `limit` changes into the counters of their apps and subscribers, dropping those of apps that are gone.
-/// Returns how many there were. The caller holds the lock on the counters.
+/// Folds up to `limit` changes into the counters of their apps and subscribers, dropping those of deleted apps. Returns
+/// how many there were. The caller holds the lock on the counters.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub async fn withdraw_app(connection: &mut PgConnection, app: AppId) -> Result<(
     Ok(())
 }
 
-/// Removes the counters of an app or a subscriber that is gone.
+/// Removes the counters of a deleted app or subscriber.
 pub async fn remove(connection: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM email_counters WHERE owner_id = $1", owner.id())
         .execute(connection)

@@ -1,4 +1,4 @@
-//! The subscribers with most messages, for the metrics.
+//! The subscribers with the most messages, for the metrics.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,19 +8,19 @@ use mailgate_types::ids::SubscriberId;
 /// Subscribers with their messages, the most first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Largest {
-    /// Those of whom most were sent.
+    /// Those with the most sent messages.
     pub sent: Vec<(SubscriberId, i64)>,
-    /// Those of whom most have failed for good.
+    /// Those with the most permanently failed messages.
     pub failed: Vec<(SubscriberId, i64)>,
 }
 
-/// The `most` subscribers with most messages in hours that begin after `since`, as far as folded.
+/// The `most` subscribers with the most messages in hours that begin after `since`, as far as folded.
 pub async fn largest(
     connection: &mut PgConnection,
     since: DateTime<Utc>,
     most: u8,
 ) -> Result<Largest, sqlx::Error> {
-    // By the index of the times, so that it costs what these hours have.
+    // By the index of the times, so that the cost depends on these hours alone.
     let rows = sqlx::query!(
         r#"WITH counted AS MATERIALIZED (
                SELECT owner_id, sum(plugin_a_sent + plugin_b_sent)::bigint AS sent,

@@ -1,13 +1,13 @@
-//! Folds the counters of months that no report shows one by one any more.
+//! Folds the counters of months that no report shows singly any more.
 
 use sqlx::PgConnection;
 
 use super::ALL_OLD_MONTHS;
 use mailgate_types::past::Past;
 
-/// Adds the counters of months that began before `past` up to one row for each owner, which is the first of its months:
-/// of some owners, those of up to `limit` such counters. An app's go with its subscriber's, so that what an app takes
-/// with it when it is deleted is found in the same months of both. Returns how many there were. The caller holds the lock
+/// Sums the counters of months that began before `past` in one row per owner, before all its other months: for some
+/// owners, those of up to `limit` such counters. An app's are folded with its subscriber's, so that when the app is
+/// deleted, its counts can be subtracted from the same months. Returns how many there were. The caller holds the lock
 /// on the counters.
 ///
 /// # Errors

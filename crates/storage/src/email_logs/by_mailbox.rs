@@ -22,7 +22,7 @@ pub struct MailboxCounts {
     pub bounced: i64,
 }
 
-/// The newest `rows` rows of these kinds in a window, counted by mailbox: the `limit` mailboxes with most of them.
+/// The newest `rows` rows of these kinds in a window, counted by mailbox: the `limit` mailboxes with the most.
 pub async fn by_mailbox(
     connection: &mut PgConnection,
     window: Window<'_>,

@@ -1,17 +1,17 @@
-//! What the indexes of searches lead to: ids in an id range, newest first. A partition without such an index, which
-//! the release before has made, is read by another one.
+//! Candidates from the search indexes: ids in an id range, newest first. A partition without such an index, created by
+//! the previous release, is read by another index.
 
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
 
-/// Ids from the first one up to the second one, itself excluded.
+/// Ids from the first one up to, but excluding, the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdRange {
     /// The lowest.
     pub from: Uuid,
-    /// Behind the highest.
+    /// The end, exclusive.
     pub to: Uuid,
 }
 
@@ -64,7 +64,7 @@ pub async fn by_recipient(
 }
 
 /// Up to `limit` rows of a subscriber with one of these Message-IDs, found in all partitions: with a range in it, the
-/// plan would read the whole range, since it is made before anybody knows how wide that is.
+/// plan would read the whole range, since it is made before the range is known.
 pub async fn by_message(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -88,7 +88,7 @@ pub async fn by_message(
     Ok(log_ids(ids))
 }
 
-/// As [`by_message`], for a range so small that reading it is cheap: where partitions lack the index.
+/// As [`by_message`], for a range so small that reading it is cheap: for partitions without the index.
 pub async fn by_message_within(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -1,4 +1,4 @@
-//! Log rows held against all that a search asks for, whichever index has led to them.
+//! Checks candidate log rows against all search criteria, whichever index found them.
 
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
@@ -9,7 +9,7 @@ use mailgate_types::ids::{AppId, CredentialId, LogId, Owner, SubscriberId, UserK
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// What rows must be like; what is `None` doesn't matter.
+/// The criteria; `None` matches any row.
 #[derive(Debug, Clone, Default)]
 pub struct Matching {
     /// Of this app.
@@ -18,7 +18,7 @@ pub struct Matching {
     pub plugin: Option<Plugin>,
     /// In this state.
     pub status: Option<LogStatus>,
-    /// Bounced for good, or not.
+    /// Bounced permanently, or not.
     pub bounced: Option<bool>,
     /// To this address, in lower case.
     pub recipient: Option<String>,

@@ -37,16 +37,16 @@ pub struct LogRow {
     pub message_id: Option<String>,
     /// Size of the message in bytes.
     pub size_bytes: i64,
-    /// The moment of its first attempt.
+    /// The time of its first attempt.
     pub sent_at: DateTime<Utc>,
-    /// Whether it was sent, and has bounced for good for a recipient.
+    /// Whether it was sent, and has bounced permanently for a recipient.
     pub bounced: bool,
 }
 
-/// All that the log holds about a message.
+/// All details of a message in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
-    /// The fields that lists show too.
+    /// The fields also shown in lists.
     pub log: LogRow,
     /// Further recipients.
     pub cc_addresses: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Details {
     pub bcc_addresses: Vec<String>,
     /// Whether files are attached.
     pub has_attachments: bool,
-    /// What its app has attached to it.
+    /// The app's metadata.
     pub metadata: Metadata,
     /// How it was submitted; `None`: an earlier release didn't write it.
     pub door: Option<Door>,

@@ -1,5 +1,5 @@
 //! The table `mailbox_addresses`: the addresses that a mailbox may send as besides its own, and when its provider is
-//! next asked for them.
+//! next queried for them.
 //!
 //! The trigger `mailbox_addresses_change`, deferred to the commit, raises the version of the mailbox's app.
 
@@ -17,14 +17,14 @@ use mailgate_types::plugin::Plugin;
 pub struct Told<'a> {
     /// The addresses besides the mailbox's own; `None` keeps the known ones.
     pub addresses: Option<&'a [EmailAddress]>,
-    /// When it was asked, as [`claim_due`] has it: nothing is written if there was a later query.
+    /// The time of the query, from [`claim_due`]: nothing is written if there was a later query.
     pub asked_at: DateTime<Utc>,
-    /// When to ask again.
+    /// When to query again.
     pub due_at: DateTime<Utc>,
 }
 
-/// Stores a provider's answer about an active mailbox's addresses, in its order; `false` if there is no such mailbox
-/// any more, or there was a later query.
+/// Stores a provider's answer about an active mailbox's addresses, in its order; `false` if the mailbox no longer
+/// exists, or there was a later query.
 pub async fn store(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -69,7 +69,7 @@ pub async fn store(
 pub struct AddressLook {
     /// The mailbox.
     pub mailbox: Mailbox,
-    /// When it is asked, as stored in the database.
+    /// The time of the query, as stored in the database.
     pub asked_at: DateTime<Utc>,
 }
 
@@ -165,7 +165,7 @@ pub async fn has(
 }
 
 /// Up to `limit` addresses that an app's active mailboxes may send as, in order of connection: of this end user
-/// (the app's own name for the user, or the user's key) and plugin, where given.
+/// (the app's own name for the user, or the user's key) and plugin, if given.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,

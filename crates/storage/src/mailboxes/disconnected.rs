@@ -1,4 +1,4 @@
-//! Mailboxes that their users have to connect again.
+//! Mailboxes that their users have to reconnect.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -20,8 +20,8 @@ pub struct DisconnectedMailbox {
     pub at: DateTime<Utc>,
 }
 
-/// Up to `limit` mailboxes of a subscriber, or of one of its apps, that were disconnected since then; the last first.
-/// Not those that the subscriber or another mailbox has ended.
+/// Up to `limit` mailboxes of a subscriber, or of one of its apps, that were disconnected since then; the latest first.
+/// Excludes those that the subscriber or another mailbox has ended.
 pub async fn disconnected(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

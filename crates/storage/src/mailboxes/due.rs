@@ -1,6 +1,6 @@
-//! Mailboxes with work due: a check for replies, or a refresh of an unused token. The claim of a check is known by the
-//! `replies_due_at` that it sets: whoever finds another value there has been overtaken, by another check or a new
-//! connection, and changes nothing.
+//! Mailboxes with work due: a check for replies, or a refresh of an unused token. The claim of a check is identified by
+//! the `replies_due_at` that it sets: a process that finds another value there has been overtaken, by another check or
+//! a new connection, and changes nothing.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::{Mailbox, Row};
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 
-/// Mailboxes among which a claim lets subscribers take turns: so many that are due the longest, and so many that have
-/// just become due. However many of one subscriber are due, those of others are among these when they become so.
+/// The candidates among which a claim lets subscribers take turns: this many that have been due the longest, and this
+/// many that have just become due. However many of one subscriber are due, others' are candidates as soon as they
+/// become due.
 pub(super) const FAIR_AMONG: i64 = 500;
 
 /// A mailbox to be checked for replies.
@@ -26,14 +27,14 @@ pub struct ReplyLook {
     pub last_sent_at: Option<DateTime<Utc>>,
     /// Where the check begins.
     pub cursor: Option<String>,
-    /// The app was told last that it isn't read.
+    /// The app was last notified that it isn't read.
     pub is_degraded: bool,
     /// Identifies the claim.
     pub lease_until: DateTime<Utc>,
 }
 
 /// Records that messages were sent from these mailboxes, so that they are checked for replies. Returns those whose rows
-/// are locked at the moment, for which nothing is recorded: whoever waits here would hold up all others.
+/// are locked at the moment, for which nothing is recorded: waiting here would hold up all others.
 pub async fn note_sent(
     connection: &mut PgConnection,
     ids: &[CredentialId],
@@ -138,7 +139,7 @@ pub async fn store_reply_cursor(
     Ok(())
 }
 
-/// Notes whether the mailbox is read, or in which words the provider refuses that.
+/// Records whether the mailbox is read, or the text of the provider's refusal.
 pub async fn note_reading(
     connection: &mut PgConnection,
     look: &ReplyLook,
@@ -160,8 +161,8 @@ pub async fn note_reading(
     Ok(())
 }
 
-/// Notes that the app is told whether the mailbox is read; `false` if it was told the same last, or told anything since
-/// `told_before`.
+/// Records that the app is notified whether the mailbox is read; `false` if the last notification was the same, or
+/// there was any since `told_before`.
 pub async fn tell_reading(
     connection: &mut PgConnection,
     look: &ReplyLook,
@@ -249,8 +250,8 @@ pub async fn claim_idle_refreshes(
     rows.into_iter().map(Mailbox::try_from).collect()
 }
 
-/// Puts off whatever is due at a subscriber's mailboxes by so many hours, or with a negative number brings it forward
-/// again, so that those of deleted subscribers aren't in the way of others.
+/// Postpones all work due for a subscriber's mailboxes by this many hours, or with a negative number brings it forward
+/// again, so that deleted subscribers don't hold up others.
 pub async fn put_off(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -61,7 +61,7 @@ pub async fn end(
     reason: DisconnectReason,
     now: DateTime<Utc>,
 ) -> Result<Option<Ended>, sqlx::Error> {
-    // The first part reads what the second one erases.
+    // The first part reads the data that the second one erases.
     let ended = sqlx::query_as!(
         Row,
         r#"WITH active AS (
@@ -131,8 +131,8 @@ pub async fn others(
     Ok(ids.into_iter().map(CredentialId).collect())
 }
 
-/// Takes from a user's other mailboxes of a plugin, ended ones too, that a connect session vouches for them: it has
-/// brought this one in their place.
+/// Clears the connect session mark of a user's other mailboxes of a plugin, ended ones too: a session has replaced them
+/// by this one.
 pub async fn replace_ended(
     connection: &mut PgConnection,
     user: UserKey,

@@ -7,7 +7,7 @@ use mailgate_types::ids::{AppId, UserKey};
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 
-/// The app of the mailbox of a provider that was disconnected first, if that was before `past`.
+/// The app of the provider's mailbox that was disconnected first, if that was before `past`.
 pub async fn first(
     connection: &mut PgConnection,
     plugin: Plugin,
@@ -25,9 +25,9 @@ pub async fn first(
     Ok(app.map(AppId))
 }
 
-/// Removes up to `limit` mailboxes of an app that were disconnected before `past`, and the users whom that leaves
-/// without any, unless a connect session vouched for them; returns how many mailboxes. The caller keeps the app, so that
-/// nobody connects one meanwhile.
+/// Removes up to `limit` mailboxes of an app that were disconnected before `past`, and the users left without any,
+/// unless they have had a connect session; returns the number of mailboxes. The caller keeps the app, so that none is
+/// connected meanwhile.
 pub async fn remove(
     connection: &mut PgConnection,
     app: AppId,
@@ -47,7 +47,7 @@ pub async fn remove(
     )
     .fetch_all(&mut *connection)
     .await?;
-    // A separate statement, which sees that the mailboxes are gone.
+    // A separate statement, so that it sees the removal of the mailboxes.
     let users: Vec<UserKey> = users.into_iter().map(UserKey).collect();
     end_users::remove_unused(connection, &users).await?;
     Ok(users.len())

@@ -1,4 +1,4 @@
-//! All mailboxes of the gateway as its operator sees them, with what the database knows of their troubles.
+//! All mailboxes of the gateway as its operator sees them, with their known problems.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -34,7 +34,7 @@ pub struct MailboxOverview {
     pub last_sent_at: Option<DateTime<Utc>>,
     /// The provider ended its grant.
     pub is_refused: bool,
-    /// The provider said that it has sent enough, until then.
+    /// It has reached the provider's limit, until then.
     pub parked_until: Option<DateTime<Utc>>,
     /// Its token has expired, and its refresh is overdue or has just failed.
     pub is_stale: bool,
@@ -50,7 +50,7 @@ pub async fn overview(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<MailboxOverview>, sqlx::Error> {
-    // A failed refresh of an unused token is put off for an hour.
+    // A failed refresh of an unused token is postponed by an hour.
     let rows = sqlx::query!(
         r#"WITH failed AS MATERIALIZED (
                SELECT credential_id, count(*) AS messages

@@ -1,4 +1,4 @@
-//! A subscriber's mailboxes over all apps, by app and address, with what the database knows of their sending.
+//! A subscriber's mailboxes over all apps, by app and address, with their sending status.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,10 +8,10 @@ use super::Disconnected;
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId, lowest_uuid_at};
 use mailgate_types::plugin::Plugin;
 
-/// A failure of a message that the mailbox should have sent.
+/// A failed message of the mailbox.
 #[derive(Debug, Clone)]
 pub struct LastError {
-    /// The provider's words, or the gateway's.
+    /// The provider's text, or the gateway's.
     pub text: String,
     /// The message's log row.
     pub log: Uuid,
@@ -44,12 +44,12 @@ pub struct OwnedMailbox {
     pub scopes: Vec<String>,
     /// When it was last connected.
     pub connected_at: DateTime<Utc>,
-    /// When it last sent. Before the time that was asked for, it is known to within an hour, and only of mailboxes
-    /// that are checked for replies.
+    /// When it last sent. Before the requested time, it is known to within an hour, and only for mailboxes that are
+    /// checked for replies.
     pub last_sent_at: Option<DateTime<Utc>>,
-    /// The provider said that it has sent enough, until then.
+    /// It has reached the provider's limit, until then.
     pub parked_until: Option<DateTime<Utc>>,
-    /// Messages of the 24 hours that are counted at the moment.
+    /// Messages in the current 24 hours.
     pub sent_today: i64,
     /// The provider refuses to let it be read.
     pub reading_refused: Option<String>,
@@ -90,7 +90,7 @@ pub async fn names(
         .collect())
 }
 
-/// Where a page begins: behind this mailbox.
+/// Where a page begins: after this mailbox.
 #[derive(Debug, Clone)]
 pub struct Place {
     app: Uuid,
@@ -116,8 +116,8 @@ pub async fn place(
     .await
 }
 
-/// A page of the subscriber's mailboxes behind a place: of the app with this slug, and connected ones only or
-/// disconnected ones only, where given.
+/// A page of the subscriber's mailboxes after a position: of the app with this slug, and only connected or only
+/// disconnected ones, if given.
 pub async fn page(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -32,9 +32,8 @@ pub async fn claim_refresh(
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Makes the refreshes due again that these processes had begun when they ended: the answer may be lost, and with it the
-/// only refresh token that the provider takes for much longer. Those that are locked are left to their lease. Returns how
-/// many there were.
+/// Makes refreshes due again that these processes had begun when they ended: the response may be lost, and with it the
+/// only refresh token that the provider still accepts. Locked ones are left to their lease. Returns their number.
 pub async fn refresh_again(
     connection: &mut PgConnection,
     ended: &[GatewayId],

@@ -24,12 +24,12 @@ pub struct Wanted {
     pub plugin: Option<Plugin>,
     /// The address in lower case: a mailbox's own, or a further one that it may send as.
     pub address_lookup: Option<String>,
-    /// The mailboxes among which to choose, where the send key is restricted to some; `None`: all of the app's.
+    /// The mailboxes that the send key is restricted to; `None`: all of the app's.
     pub only: Option<Arc<[CredentialId]>>,
 }
 
 impl Wanted {
-    /// The mailboxes as one text, since arrays of arrays are rectangular in Postgres.
+    /// The mailboxes as one string, since arrays of arrays are rectangular in Postgres.
     fn only_text(&self) -> Option<String> {
         let ids: Vec<String> = self
             .only

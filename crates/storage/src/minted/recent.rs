@@ -1,4 +1,4 @@
-//! A subscriber's apps and webhook configurations of late: what a thief may have left that no renewal ends.
+//! A subscriber's recent apps and webhook configurations: a thief may have left them, and no renewal ends them.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -14,7 +14,7 @@ pub const LISTED: i64 = 100;
 pub struct Recent<T> {
     /// Youngest first.
     pub listed: Vec<T>,
-    /// How many there are.
+    /// Their total number.
     pub count: i64,
 }
 
@@ -47,7 +47,7 @@ pub struct RecentWebhook {
 }
 
 impl RecentWebhook {
-    /// The host of its URL, of which what follows may be a secret of the receiver's.
+    /// The host of its URL; the rest of the URL may contain the receiver's secret.
     #[must_use]
     pub fn host(&self) -> String {
         let url = Url::parse(&self.url).ok();

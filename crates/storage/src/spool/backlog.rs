@@ -5,14 +5,14 @@ use sqlx::PgConnection;
 
 use mailgate_types::ids::LogId;
 
-/// What is waiting.
+/// The waiting messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog {
     /// Messages being submitted, 100,000 at most.
     pub open: u32,
     /// Messages waiting for their next attempt; with those below 100,000 at most, those due first.
     pub deferred: u32,
-    /// Messages that are to leave later.
+    /// Scheduled messages.
     pub scheduled: u32,
     /// The oldest message.
     pub oldest: Option<LogId>,

@@ -16,7 +16,7 @@ pub struct Claimed {
     pub id: LogId,
     /// The app that sends it.
     pub app: AppId,
-    /// Whose app it is; `None` once it is deleted.
+    /// The app's subscriber; `None` once it is deleted.
     pub subscriber: Option<SubscriberId>,
     /// The mailbox it is sent from.
     pub credential: CredentialId,
@@ -38,7 +38,7 @@ pub struct Claimed {
     pub message_id: Option<String>,
     /// The provider may already have it.
     pub outcome_unknown: bool,
-    /// If so: when it can have left at the latest. `None` if nobody has said yet.
+    /// If so: the latest time of its transmission. `None` if not recorded yet.
     pub left_by: Option<DateTime<Utc>>,
     /// When the gateway accepted it.
     pub opened_at: DateTime<Utc>,
@@ -49,7 +49,7 @@ pub struct Claimed {
     pub due_at: Option<DateTime<Utc>>,
     /// The caller's idempotency key.
     pub key: Option<String>,
-    /// A scheduled message's: of the send key that it was taken under.
+    /// For a scheduled message: the hash of the send key that it was accepted under.
     pub send_key_hash: Option<Vec<u8>>,
     /// As the log shows it.
     pub metadata: Metadata,
@@ -111,29 +111,29 @@ impl TryFrom<ClaimedRow> for Claimed {
     }
 }
 
-/// How much a process can take up.
+/// The capacity of a process.
 #[derive(Debug, Clone)]
 pub struct Room {
     /// Messages in all.
     pub messages: i64,
-    /// Messages of one mailbox, with those that it has taken already.
+    /// Messages of one mailbox, including those already claimed.
     pub per_mailbox: i64,
-    /// Mailboxes that have taken some of it.
+    /// Mailboxes that use some of it.
     pub taken: Vec<(CredentialId, u32)>,
-    /// Messages of a subscriber that has taken none of it.
+    /// Messages of a subscriber that uses none of it.
     pub per_subscriber: i64,
-    /// Subscribers that have taken some of it, and how many they may have with those.
+    /// Subscribers that use some of it, and their totals.
     pub taken_by: Vec<(SubscriberId, u32, u32)>,
 }
 
 /// Due messages that are considered for each claim: among them those beyond the room of their mailbox or subscriber are
-/// passed over. Whoever has no room left isn't considered, so nobody's messages keep the others' out for longer than it
+/// passed over. A subscriber without room isn't considered, so its messages can't keep out others' for longer than it
 /// takes to claim a few.
 const CONSIDERED: i64 = 256;
 
-/// Claims deferred messages that are due, as far as there is room, those due first first, for a running process, except
-/// those that it is already working on, and scheduled ones before `agreed`. A claimed row is `open`: its owner's death is
-/// noticed as for any other.
+/// Claims deferred messages that are due, as far as there is room, earliest due first, for a running process, except
+/// those that it is already working on, and scheduled ones before `agreed`. A claimed row is `open`: its owner's death
+/// is noticed as for any other.
 pub async fn claim_due(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -248,8 +248,8 @@ pub async fn claim_of_ended(
 }
 
 /// Claims up to `limit` open messages without an owner whose lease has lapsed, for a running process: those postponed
-/// by [`super::look_again`], and those of the previous release. One that lies far ahead was given by a clock that has been
-/// set back.
+/// by [`super::look_again`], and those of the previous release. A lease far in the future was given by a clock that has
+/// been set back.
 pub async fn claim_lapsed(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -44,7 +44,7 @@ pub struct Deferral {
     pub error_message: String,
     /// When to try again.
     pub next_attempt_at: DateTime<Utc>,
-    /// If the provider may already have it: when it can have left at the latest.
+    /// If the provider may already have it: the latest time of its transmission.
     pub left_by: Option<DateTime<Utc>>,
     /// It waits only for its app's subscription.
     pub awaits_subscription: bool,
@@ -138,7 +138,7 @@ pub struct Deferred {
     pub app: AppId,
     /// Its mailbox's provider.
     pub plugin: Plugin,
-    /// The moment of its first attempt.
+    /// The time of its first attempt.
     pub opened_at: DateTime<Utc>,
     /// Whether the log did not have it before.
     pub is_first: bool,

@@ -1,12 +1,12 @@
-//! Takes messages that leave later: they stand in the spool alone until their first attempt.
+//! Stores scheduled messages: they are only in the spool until their first attempt.
 
 use sqlx::PgConnection;
 
 use super::Opening;
 use mailgate_types::ids::LogId;
 
-/// Waits until no other transaction stores, or withdraws, the message with this id, and keeps others from it until the
-/// caller's own ends: a commit whose answer was lost may still be under way.
+/// Waits until no other transaction stores or withdraws the message with this id, and locks it until the caller's own
+/// ends: a commit whose response was lost may still be in progress.
 pub async fn lock_id(connection: &mut PgConnection, id: LogId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "SELECT pg_advisory_xact_lock(hashtextextended('scheduled ' || $1::uuid::text, 0))::text AS locked",
@@ -17,9 +17,9 @@ pub async fn lock_id(connection: &mut PgConnection, id: LogId) -> Result<(), sql
     Ok(())
 }
 
-/// Stores a message that leaves at its `opened_at`, and counts it among what waits for its app; its raw bytes follow
-/// through [`super::add_chunk`]. `false` if its app is gone or has changed since its mailbox was chosen: nothing is
-/// stored then. The app can't be deleted until the caller's transaction ends.
+/// Stores a message scheduled for its `opened_at`, and counts it in its app's usage; its raw bytes follow through
+/// [`super::add_chunk`]. `false` if its app was deleted or has changed since its mailbox was chosen: nothing is stored
+/// then. The app can't be deleted until the caller's transaction ends.
 pub async fn schedule(
     connection: &mut PgConnection,
     opening: &Opening,

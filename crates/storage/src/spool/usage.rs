@@ -1,12 +1,12 @@
-//! The tables `spool_usage` and `spool_usage_changes`: how many messages of each app are stored until their next
-//! attempt, and their size in bytes. Triggers on the table `spool` write the changes. What counts is what all apps of a
-//! subscriber have together.
+//! The tables `spool_usage` and `spool_usage_changes`: the number and total size of each app's messages stored until
+//! their next attempt. Triggers on the table `spool` write the changes. Quotas apply to the sum over all apps of a
+//! subscriber.
 
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// What is stored.
+/// The stored messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Messages.
@@ -29,14 +29,14 @@ pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx:
     Ok(())
 }
 
-/// What an app's subscriber has stored, and may.
+/// The usage and the own limits of an app's subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
-    /// What it has.
+    /// Its usage.
     pub usage: Usage,
-    /// The messages that it may have, if the operator has set a limit of its own.
+    /// Its own limit of messages, if the operator has set one.
     pub most_messages: Option<i64>,
-    /// The same of the bytes.
+    /// The same for bytes.
     pub most_bytes: Option<i64>,
 }
 
@@ -73,27 +73,28 @@ pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Held, sqlx:
     })
 }
 
-/// What each subscriber without limits of its own may have stored.
+/// The limits of each subscriber without its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
     /// Messages.
     pub messages: i64,
     /// Their bytes.
     pub bytes: i64,
-    /// The bytes that everyone may have, whatever its own limit: else its largest message could never be stored.
+    /// The bytes that every subscriber may store, whatever its own limit: else its largest message could never be
+    /// stored.
     pub least_bytes: i64,
 }
 
-/// Subscribers with what they have stored, the most first.
+/// Subscribers with their usage, the most first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Largest {
-    /// Those with most messages.
+    /// Those with the most messages.
     pub messages: Vec<(SubscriberId, i64)>,
-    /// Those that use most of what they may have, by messages or by bytes, whichever is the larger share: 1 when it is full.
+    /// Those that use the largest share of their quota, by messages or by bytes, whichever is larger: 1 means full.
     pub shares: Vec<(SubscriberId, f64)>,
 }
 
-/// The `number` subscribers with most stored, as far as folded, where those without limits of their own may have `most`.
+/// The `number` subscribers with the most stored, as far as folded; `most` is the limit for those without their own.
 pub async fn largest(
     connection: &mut PgConnection,
     most: &Most,

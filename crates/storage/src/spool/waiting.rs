@@ -1,5 +1,5 @@
-//! What waits in the spool, as its subscriber and the operator see it and change it. Each query reads the rows of the
-//! apps that it is about, by index, and a bounded number of them.
+//! Waiting messages in the spool, as the subscriber and the operator see and change them. Each query reads a bounded
+//! number of rows of the apps concerned, by index.
 
 mod groups;
 mod list;
@@ -35,7 +35,7 @@ pub struct Locked {
     pub subject: String,
     /// The Message-ID header.
     pub message_id: Option<String>,
-    /// What its app has attached to it.
+    /// The app's metadata.
     pub metadata: Metadata,
     /// Whether the log has it.
     pub is_logged: bool,
@@ -59,9 +59,9 @@ pub async fn owner(
     Ok(row.map(|row| (AppId(row.app_id), SubscriberId(row.subscriber_id))))
 }
 
-/// Locks a message that waits until the caller's transaction ends, so that no process takes it up meanwhile. `None` if
-/// one has it in hand, or it has left the spool: that one is not locked, since the journal writes of it together with
-/// others.
+/// Locks a waiting message until the caller's transaction ends, so that no process claims it meanwhile. `None` if a
+/// process has claimed it, or it has left the spool: such a message is not locked, since the journal writes it together
+/// with others.
 pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Locked>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, message_id,
@@ -90,8 +90,8 @@ pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Loc
     .transpose()
 }
 
-/// Marks messages that wait as ones that may have been sent: those due at `now`, those whose subscription has held them,
-/// and with `all` every one. Returns how many were not marked before.
+/// Marks waiting messages as possibly sent: those due at `now`, those held for their subscription, and with `all` every
+/// one. Returns the number of newly marked ones.
 pub async fn mark_unconfirmed(
     connection: &mut PgConnection,
     now: DateTime<Utc>,

@@ -21,7 +21,7 @@ pub struct BillingAccount {
     pub customer_id: Option<String>,
     /// The subscription status; `None` without a subscription.
     pub status: Option<SubscriptionStatus>,
-    /// The one subscription that counts.
+    /// The current subscription.
     pub subscription_id: Option<String>,
     /// When the provider created it.
     pub subscription_created_at: Option<DateTime<Utc>>,
@@ -29,7 +29,7 @@ pub struct BillingAccount {
     pub trial_end: Option<DateTime<Utc>>,
     /// The end of the paid period.
     pub current_period_end: Option<DateTime<Utc>>,
-    /// Until when a failed payment stops nothing.
+    /// The end of the grace period after a failed payment.
     pub grace_ends_at: Option<DateTime<Utc>>,
     /// Whether it ends with the period.
     pub cancel_at_period_end: bool,
@@ -37,7 +37,7 @@ pub struct BillingAccount {
     pub billed_quantity: Option<i64>,
     /// The invoice whose payment failed.
     pub failed_invoice_id: Option<String>,
-    /// Living subscriptions of the customer beside the one that counts.
+    /// Living subscriptions of the customer besides the current one.
     pub other_subscription_ids: Vec<String>,
     /// The number of the latest sync with the provider that was begun.
     pub look: i64,
@@ -45,12 +45,12 @@ pub struct BillingAccount {
     pub applied_look: i64,
     /// Whether the operator has deleted it, and it can be restored.
     pub is_deleted: bool,
-    /// Whether the subscription doesn't renew for that reason.
+    /// Whether the subscription doesn't renew because of the deletion.
     pub renewal_stopped: bool,
 }
 
 impl BillingAccount {
-    /// Whether a living subscription renews although its subscriber is deleted, or doesn't though it is restored.
+    /// Whether a living subscription renews although its subscriber is deleted, or doesn't although it is restored.
     #[must_use]
     pub fn renews_wrongly(&self) -> bool {
         if self.is_deleted {
@@ -184,7 +184,7 @@ pub async fn find_by_customer(
 }
 
 /// Sets the provider's customer of a subscriber that has none; returns the one that it now has, or `None` if the
-/// subscriber is gone.
+/// subscriber was deleted.
 pub async fn set_customer(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -201,7 +201,7 @@ pub async fn set_customer(
     Ok(noted.flatten())
 }
 
-/// When the result of a sync was stored last; `None` if that isn't known.
+/// When the result of a sync was last stored; `None` if that isn't known.
 pub async fn looked_at(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -215,8 +215,8 @@ pub async fn looked_at(
     Ok(at.flatten())
 }
 
-/// Stores the result of a sync at `now`, with its number and the time of the next one. Days of `grace` begin when the
-/// payment of a subscription fails that was in good standing; they aren't begun anew before it is again.
+/// Stores the result of a sync at `now`, with its number and the time of the next one. The days of `grace` begin when
+/// the payment of a subscription in good standing fails; they don't restart before it is in good standing again.
 pub async fn store(
     connection: &mut PgConnection,
     account: &BillingAccount,
@@ -296,7 +296,7 @@ pub async fn claim_due_looks(
 /// Subscribers whose customer has more than one living subscription.
 #[derive(Debug, Clone)]
 pub struct DoublyCharged {
-    /// How many, 100,000 at most.
+    /// Their number, 100,000 at most.
     pub count: u32,
     /// The first of them.
     pub first: Option<SubscriberId>,

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::past::Past;
 
-/// From when on a deleted subscriber is removed; `None` for others.
+/// When a deleted subscriber is removed; `None` for others.
 pub async fn due_at(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -36,7 +36,7 @@ pub async fn mark(
     Ok(())
 }
 
-/// Up to `limit` deleted subscribers whose time had come by `past`, by their ids, from the one `after` this one on.
+/// Up to `limit` deleted subscribers that were due for removal by `past`, in id order, `after` this one.
 pub async fn due(
     connection: &mut PgConnection,
     past: Past,
@@ -55,7 +55,7 @@ pub async fn due(
     Ok(due.into_iter().map(SubscriberId).collect())
 }
 
-/// Notes whether the subscription doesn't renew since its subscriber is deleted.
+/// Records whether the subscription doesn't renew because its subscriber is deleted.
 pub async fn note_renewal_stopped(
     connection: &mut PgConnection,
     id: SubscriberId,

@@ -1,4 +1,4 @@
-//! The limits that the operator has set for one subscriber, in place of the settings.
+//! The limits that the operator has set for one subscriber, overriding the settings.
 
 use std::num::NonZeroU32;
 
@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscriber_limit::SubscriberLimit;
 
-/// A subscriber's own limits; `None`: as the setting says.
+/// A subscriber's own limits; `None`: the setting applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnLimits([Option<i64>; SubscriberLimit::ALL.len()]);
 
@@ -24,13 +24,13 @@ impl OwnLimits {
     }
 }
 
-/// A rate, as its column has it.
+/// A rate, as stored in its column.
 #[must_use]
 pub fn rate(column: Option<i64>) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(column?).ok()?)
 }
 
-/// A subscriber's own limits: none if it is gone.
+/// A subscriber's own limits: none if it was deleted.
 pub async fn of(connection: &mut PgConnection, id: SubscriberId) -> Result<OwnLimits, sqlx::Error> {
     let row = sqlx::query!(
         "SELECT max_apps, max_mailboxes, max_end_users, max_waiting_messages, max_waiting_bytes,

@@ -1,22 +1,22 @@
-//! What a subscriber has and does, for the operator.
+//! A subscriber's resources and activity, for the operator.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{SubscriberId, moment_of};
 
-/// What a subscriber has and does.
+/// A subscriber's resources and activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
     /// Apps.
     pub apps: i64,
     /// Connected mailboxes.
     pub mailboxes: i64,
-    /// Mailboxes that count towards the limit: those included that were disconnected and are remembered.
+    /// Mailboxes that count towards the limit, including disconnected ones that are still stored.
     pub remembered_mailboxes: i64,
-    /// End users of all apps, remembered ones included.
+    /// End users of all apps, including those without a connected mailbox.
     pub end_users: i64,
-    /// When somebody last signed in to the portal, as far as the trail is kept.
+    /// The last sign-in to the portal, as far back as the audit trail is kept.
     pub signed_in_at: Option<DateTime<Utc>>,
     /// Messages of the current hour and the 23 before it.
     pub day: Counted,
@@ -29,11 +29,11 @@ pub struct Overview {
 pub struct Counted {
     /// Sent.
     pub sent: i64,
-    /// Failed for good.
+    /// Failed permanently.
     pub failed: i64,
 }
 
-/// What a subscriber has and does at `now`.
+/// A subscriber's resources and activity at `now`.
 pub async fn overview(
     connection: &mut PgConnection,
     id: SubscriberId,

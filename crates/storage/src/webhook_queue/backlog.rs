@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use mailgate_types::ids::WebhookMessageId;
 
-/// What is waiting.
+/// The waiting deliveries.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog {
     /// Deliveries that any free worker would claim now, 100,000 at most.

@@ -10,7 +10,7 @@ use super::Claimed;
 use crate::signing_secrets::SealedSecrets;
 use mailgate_types::ids::{AppId, EndpointId, LogId, SubscriberId, WebhookMessageId};
 
-/// Which of an endpoint's ready deliveries to claim.
+/// The deliveries of an endpoint to claim.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     /// The endpoint.
@@ -19,7 +19,7 @@ pub struct Wanted {
     pub from: DateTime<Utc>,
     /// Those due before; `None`: all.
     pub before: Option<DateTime<Utc>>,
-    /// How many at most.
+    /// The maximum number.
     pub places: i64,
 }
 
@@ -133,7 +133,7 @@ pub async fn left(
     .await
 }
 
-/// What is wanted, by columns.
+/// The requests, by columns.
 struct Ranges {
     endpoints: Vec<Uuid>,
     from: Vec<DateTime<Utc>>,

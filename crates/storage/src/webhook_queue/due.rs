@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-/// Where a round begins, as of which nothing earlier is expected: the index keeps an entry for each delivery that there
-/// was as long as a snapshot is held anywhere.
+/// Where a round begins; nothing earlier is expected: while a snapshot is held anywhere, the index keeps an entry for
+/// every former delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct From {
     /// Retries due from here on.
@@ -18,22 +18,22 @@ pub struct From {
 pub struct Round {
     /// How many due deliveries it found. Those that another process has locked are left to it.
     pub found: i64,
-    /// Where the next round goes on if this one has found as many as it may.
+    /// Where the next round continues if this one has reached its limit.
     pub last: Option<DateTime<Utc>>,
     /// When it began, by the database's clock.
     pub at: DateTime<Utc>,
 }
 
-/// Makes up to `limit` due deliveries ready, those due first first: retries by `now`, leases by the database's clock. They
-/// are due from `now` on, so that each process finds them among what has become ready.
+/// Makes up to `limit` due deliveries ready, earliest due first: retries by `now`, leases by the database's clock. They
+/// are due from `now` on, so that each process finds them among the newly ready ones.
 pub async fn make_ready(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
     from: From,
     limit: i64,
 ) -> Result<Round, sqlx::Error> {
-    // Nothing is locked while the index is read, which may take long; and the condition on what is locked then suits no
-    // index, so that only these rows are read.
+    // Nothing is locked while the index is read, which may take long; and no index fits the condition on the locked
+    // rows, so that only these rows are read.
     sqlx::query_as!(
         Round,
         r#"WITH due AS MATERIALIZED (

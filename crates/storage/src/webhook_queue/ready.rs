@@ -1,5 +1,5 @@
-//! Which endpoints have ready deliveries. While a snapshot is held anywhere in the database, the indexes keep an entry for
-//! each delivery that there was since. So what is asked often begins at a moment, and only [`all`] reads everything.
+//! The endpoints with ready deliveries. While a snapshot is held anywhere in the database, the indexes keep an entry
+//! for each delivery since. So frequent queries begin at a point in time, and only [`all`] reads everything.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -11,32 +11,32 @@ use mailgate_types::ids::EndpointId;
 pub struct Ready {
     /// The endpoint.
     pub endpoint: EndpointId,
-    /// Whether it is among the replayed deliveries, which are due in a day and let all others go first.
+    /// Whether it is among the replayed deliveries, which are due in a day and yield to all others.
     pub is_behind: bool,
     /// When it was or will be due.
     pub due_at: DateTime<Utc>,
 }
 
-/// Which deliveries count as having become ready.
+/// The deliveries that count as newly ready.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     /// Due from here on.
     pub since: DateTime<Utc>,
     /// Replayed ones: due from here on, which isn't before `ahead`.
     pub behind_since: DateTime<Utc>,
-    /// What is due from here on is replayed.
+    /// Deliveries due from here on are replayed ones.
     pub ahead: DateTime<Utc>,
-    /// Nothing that has been replayed is due from here on, unless a clock was set back.
+    /// No replayed delivery is due from here on, unless a clock was set back.
     pub behind_before: DateTime<Utc>,
 }
 
-/// The endpoints with deliveries that became ready within a window, and the oldest of these. Whatever becomes ready is due
-/// at that moment, or [`Ready::is_behind`].
+/// The endpoints with deliveries that became ready within a window, and the oldest of these. A delivery that becomes
+/// ready is due at that time, or [`Ready::is_behind`].
 pub async fn arrived(
     connection: &mut PgConnection,
     window: Window,
 ) -> Result<Vec<Ready>, sqlx::Error> {
-    // In the order of the index that is meant, which makes it the cheapest even while the table is empty.
+    // In the order of the intended index, which makes it the cheapest even while the table is empty.
     let rows = sqlx::query!(
         r#"SELECT endpoint_id AS "endpoint_id!", is_behind AS "is_behind!", min(due_at) AS "due_at!"
            FROM (
@@ -66,8 +66,8 @@ pub async fn arrived(
         .collect())
 }
 
-/// Up to `limit` endpoints with ready deliveries, in id order, starting after `after`. Reads all entries of the index up
-/// to there, whatever they are.
+/// Up to `limit` endpoints with ready deliveries, in id order, starting after `after`. Reads all entries of the index
+/// up to there, dead ones too.
 pub async fn all(
     connection: &mut PgConnection,
     after: EndpointId,

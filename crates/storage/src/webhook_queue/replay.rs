@@ -8,7 +8,7 @@ use super::requeue::{announce, requeuing};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, lowest_uuid_at};
 
-/// Which messages of an endpoint.
+/// Selects messages of an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayFilter {
     /// Of events from here on.
@@ -19,7 +19,7 @@ pub struct ReplayFilter {
     pub success: bool,
     /// Of this event only.
     pub event: Option<EventName>,
-    /// Considers only attempts from before this moment.
+    /// Considers only attempts from before this time.
     pub as_of: DateTime<Utc>,
 }
 
@@ -28,7 +28,7 @@ pub struct ReplayFilter {
 pub struct Batch {
     /// Attempts that were examined.
     pub examined: i64,
-    /// The last attempt that was dealt with.
+    /// The last attempt that was processed.
     pub last: Option<WebhookDeliveryId>,
     /// Whether it ended at a message for which there was no room.
     pub is_full: bool,
@@ -40,8 +40,8 @@ pub struct Batch {
     pub expired: i64,
 }
 
-/// Begins a replay of an endpoint within the caller's transaction, until whose end nobody else queues its messages
-/// again; `false` if another replay of it is in progress.
+/// Begins a replay of an endpoint within the caller's transaction, which blocks other requeues of its messages until it
+/// ends; `false` if another replay of it is in progress.
 pub async fn begin(
     connection: &mut PgConnection,
     endpoint: EndpointId,
@@ -53,7 +53,7 @@ pub async fn begin(
     .fetch_one(&mut *connection)
     .await?;
     if is_alone {
-        // Those who queue single messages are done within milliseconds, and then committed.
+        // Transactions that requeue single messages commit within milliseconds.
         sqlx::query_scalar!(
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
             requeuing(endpoint),
@@ -64,7 +64,7 @@ pub async fn begin(
     Ok(is_alone)
 }
 
-/// How many deliveries to an endpoint wait, ready or for their next attempt; each counted up to `most`.
+/// The number of waiting deliveries to an endpoint, ready or until their next attempt; each counted up to `most`.
 pub async fn waiting(
     connection: &mut PgConnection,
     endpoint: EndpointId,

@@ -1,4 +1,4 @@
-//! Queues a message again that was delivered before.
+//! Requeues a message that was delivered before.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -55,7 +55,7 @@ pub async fn requeue(
     let attempts = match queued {
         Some(row) if row.state == "leased" => return Ok(Requeued::InFlight),
         Some(row) => {
-            // Also one that is ready: a replay puts it behind all others. Another one counts as ready from now on.
+            // Also one that is ready: a replay puts it after all others. Any other counts as ready from now on.
             sqlx::query!(
                 "UPDATE webhook_queue
                  SET state = 'ready', due_at = CASE state WHEN 'ready' THEN least(due_at, $3) ELSE $3 END
@@ -112,7 +112,7 @@ pub(super) async fn announce(connection: &mut PgConnection) -> Result<(), sqlx::
     Ok(())
 }
 
-/// The lock that is shared by all who queue single messages of an endpoint again, and exclusive to a replay.
+/// The lock that is shared when single messages of an endpoint are requeued, and exclusive for a replay.
 pub(super) fn requeuing(endpoint: EndpointId) -> String {
     format!("webhook_requeue {}", endpoint.0)
 }

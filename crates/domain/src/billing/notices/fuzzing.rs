@@ -1,4 +1,4 @@
-//! The fuzz target of the notices' words.
+//! The fuzz target of the notices' texts.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -13,7 +13,7 @@ use mailgate_types::email_change::EmailChangeStep;
 use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::notice::{AmountDue, Notice, RenewalReader};
 
-/// Any amount, date, address and name of an account: no line of a stranger's, no markup.
+/// Any amount, date, address and account name: none adds a line or markup.
 pub fn notice_texts(data: &[u8]) {
     let mut input = Input::new(data);
     let mut whole = || i64::from_be_bytes(input.take(8).try_into().unwrap_or([0; 8]));

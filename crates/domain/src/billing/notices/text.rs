@@ -1,4 +1,4 @@
-//! The words of the notices, as text and as HTML.
+//! The texts of the notices, plain and HTML.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -19,10 +19,10 @@ const WHOLE: [&str; 16] = [
 ];
 const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 
-/// Letters of a currency's code.
+/// The length of a currency code.
 const CODE: usize = 3;
 
-/// A notice in words.
+/// A notice's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) subject: String,
@@ -30,7 +30,7 @@ pub(super) struct Words {
     pub(super) html: String,
 }
 
-/// A notice as paragraphs, and where to go.
+/// A notice's paragraphs, and the page that it links to.
 #[derive(Template)]
 #[template(path = "notice.html")]
 struct Draft {
@@ -39,7 +39,7 @@ struct Draft {
     links: Vec<(&'static str, String)>,
 }
 
-/// `label` is the subscriber's own name for the account, `page` where the notice leads to.
+/// `label` is the subscriber's own name for the account, `page` the page that the notice links to.
 pub(super) fn write(notice: &Notice, label: &str, page: Option<&str>) -> Words {
     let label = plain_name(label);
     let mut draft = match notice {
@@ -144,7 +144,7 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
     }
 }
 
-/// An address that another may have chosen: letters that look like others stand beside their code.
+/// An address that someone else may have chosen: an internationalized domain is shown with its encoded form.
 fn shown(email: &str) -> String {
     let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
     match Host::parse(domain) {
@@ -155,7 +155,7 @@ fn shown(email: &str) -> String {
     }
 }
 
-/// From where something was done.
+/// The origin of a request.
 fn by(address: Option<IpAddr>) -> String {
     address.map_or_else(
         || "by the operator".to_owned(),
@@ -180,7 +180,7 @@ fn email_change(
     let not_you = "If it wasn't you, somebody else has access to your account";
     let then = "renew the API secret and end everything that was created with it";
     let (subject, paragraphs, words) = match step {
-        // Nobody has shown to read this address: it hears nothing that somebody could have chosen.
+        // This address is unconfirmed: the mail contains no text that someone could have chosen.
         EmailChangeStep::Confirm => (
             "Confirm this address for an email gateway account".to_owned(),
             vec![
@@ -344,7 +344,7 @@ impl Draft {
     }
 }
 
-/// An address that a link may lead to.
+/// A URL that a link may have.
 fn web_link(url: Option<&str>) -> Option<String> {
     let url = Url::parse(url?).ok()?;
     matches!(url.scheme(), "http" | "https").then(|| url.to_string())
@@ -355,7 +355,7 @@ fn moment(moment: DateTime<Utc>) -> String {
 }
 
 fn amount(due: &AmountDue) -> String {
-    // Whatever else the provider calls it has no place in a mail.
+    // Any other value from the provider stays out of mail.
     let letters = due.currency.chars().filter(char::is_ascii_alphabetic);
     let currency: String = letters.take(CODE).collect();
     let currency = currency.to_ascii_lowercase();

@@ -8,7 +8,7 @@
 use super::{KIND_LENGTH, read};
 use mailgate_providers::payprov::objects::is_id;
 
-/// Whatever the body, all that is stored of it is ids and a name.
+/// Whatever the body, only ids and a name are stored.
 pub fn billing_events(data: &[u8]) {
     let Ok(event) = read(data) else { return };
     let ids = [

@@ -5,12 +5,12 @@ use mailgate_settings::Limits;
 use mailgate_types::budget;
 use mailgate_types::ids::SubscriberId;
 
-/// Who holds bytes of messages.
+/// A holder of bytes of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A subscriber: messages of all its apps.
     Subscriber(SubscriberId),
-    /// Subscribers whose apps are gone, together.
+    /// Subscribers whose apps were deleted, together.
     Gone,
 }
 

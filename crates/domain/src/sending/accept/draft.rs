@@ -18,9 +18,9 @@ const CHEAP: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Draft {
     content: Source,
-    /// What the app has attached to fields; that of a raw message stands in its headers.
+    /// The app's metadata for a message of fields; a raw message has it in its headers.
     metadata: Metadata,
-    /// The last message made, and its sender.
+    /// The last message composed, and its sender.
     made: Option<(String, Prepared)>,
 }
 
@@ -35,20 +35,20 @@ enum Source {
     Raw(RawMessage),
 }
 
-/// Why no message can be made.
+/// Why no message can be composed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
     /// It would be too large.
     #[error("the message may have {0} bytes at most")]
     TooLarge(usize),
-    /// The mailbox's address can't stand in a header.
-    #[error("the mailbox has no address that can stand in a header")]
+    /// The mailbox's address isn't valid in a header.
+    #[error("the mailbox's address isn't valid in a header")]
     Address,
-    /// It was made for another sender, and can't be made again.
-    #[error("the mailbox has changed while the message was taken")]
+    /// It was composed for another sender, and can't be composed again.
+    #[error("the mailbox changed while the message was being accepted")]
     Changed,
-    /// The task that made it was interrupted.
-    #[error("the message could not be put together")]
+    /// The task that composed it was interrupted.
+    #[error("the message could not be composed")]
     CutOff,
 }
 
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Further senders that its headers name, who must be the mailbox's own too.
+    /// Further senders in its headers, which must also be the mailbox's own.
     pub(in crate::sending) fn named_senders(&self) -> &[NamedSender] {
         match &self.content {
             Source::Fields { .. } => &[],
@@ -84,7 +84,7 @@ impl Draft {
         }
     }
 
-    /// Whether the message is cheap to make a second time.
+    /// Whether the message is cheap to compose a second time.
     pub(in crate::sending) fn is_cheap(&self) -> bool {
         match &self.content {
             Source::Fields { fields, .. } => {
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// Makes the message that `address` sends at the moment `at`.
+    /// Composes the message that `address` sends at the time `at`.
     pub(in crate::sending) async fn prepare(
         &mut self,
         address: &str,

@@ -1,4 +1,4 @@
-//! Whether a message names somebody else than its mailbox as a sender.
+//! Whether a message names a sender other than its mailbox.
 
 use super::raw_message::NamedSender;
 use crate::mailboxes::Mailbox;

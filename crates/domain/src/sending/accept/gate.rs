@@ -17,13 +17,13 @@ pub enum Blocked {
     /// A payment is due: worth holding the mail for.
     #[error("Sending is suspended: the subscription is {0}")]
     Suspended(SubscriptionStatus),
-    /// There is no subscription any more.
+    /// The subscription has ended.
     #[error("Sending is blocked: the subscription has ended")]
     Ended,
 }
 
 impl Blocked {
-    /// Whether mail that waits is kept for the time when sending is permitted again.
+    /// Whether waiting mail is kept until sending is permitted again.
     pub(in crate::sending) fn may_pass(&self) -> bool {
         !matches!(self, Self::Ended)
     }
@@ -32,8 +32,7 @@ impl Blocked {
 /// Admits an app that the operator hasn't suspended, and whose subscription allows sending at `now`.
 ///
 /// # Errors
-///
-/// [`Blocked`], which also says whether waiting may help.
+/// [`Blocked`], which also tells whether waiting may help.
 pub(in crate::sending) fn admit(
     subscription: &Subscription,
     now: DateTime<Utc>,

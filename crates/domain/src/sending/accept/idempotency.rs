@@ -30,22 +30,22 @@ const KEPT: TimeDelta = TimeDelta::hours(24);
 /// Keys deleted per statement.
 const FORGOTTEN: i64 = 1_000;
 
-/// Between an additional send key and its name for a request, neither of which has it.
+/// The separator between an additional send key and its name for a request; neither contains it.
 const SEPARATOR: char = '\u{1f}';
 
 /// A caller's name for a request, and a digest of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// As the caller wrote it; of an additional send key with that key's id in front.
+    /// As the caller wrote it; for an additional send key, prefixed with that key's id.
     pub key: String,
     /// SHA-256 of the request: using the key for a different request is an error.
     pub request_digest: Vec<u8>,
-    /// As the caller wrote it, where that differs: so the release before stored it for all keys of the app.
+    /// As the caller wrote it, if that differs: the form that the previous release stored for all keys of the app.
     of_app: Option<String>,
 }
 
 impl IdempotencyKey {
-    /// The key as the caller's own: each send key has names of its own, so that none takes those of another.
+    /// The caller's own name: each send key has a separate namespace, so that none can use another's.
     #[must_use]
     pub(in crate::sending) fn of(self, caller: &Caller) -> Self {
         match caller.send_key() {
@@ -58,7 +58,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Whether the release before may have stored it under another name, which is to be looked up first.
+    /// Whether the previous release may have stored it under another name, which must be looked up first.
     fn may_be_of_app(&self) -> bool {
         self.of_app.is_some()
     }
@@ -87,7 +87,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// The name that it is stored under, and what is known of it.
+    /// The name that it is stored under, and its stored data.
     async fn known(
         &self,
         connection: &mut PgConnection,
@@ -100,7 +100,7 @@ impl IdempotencyKey {
             return Ok(None);
         };
         let known = idempotency_keys::find_of_app(connection, app, name).await?;
-        // With another request it may be the name of another key.
+        // With another request, it may belong to another send key.
         let same = known.filter(|known| known.request_digest == self.request_digest);
         Ok(same.map(|known| (name, known)))
     }
@@ -116,10 +116,10 @@ pub fn read_key(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-/// The form in which an outcome is stored under a key. The last release reads it too, and knows nothing of scheduled
-/// messages: to it they wait for an attempt.
+/// The form in which an outcome is stored under a key. The previous release reads it too, and doesn't know scheduled
+/// messages: it treats them as waiting for an attempt.
 pub(in crate::sending) fn stored(outcome: &Outcome) -> Value {
-    // Only texts and numbers: serialization can't fail.
+    // Only strings and numbers: serialization can't fail.
     let written = |outcome: &Outcome| serde_json::to_value(outcome).unwrap_or_default();
     let Outcome::Scheduled { receipt, send_at } = outcome else {
         return written(outcome);
@@ -137,7 +137,7 @@ pub(in crate::sending) fn stored(outcome: &Outcome) -> Value {
 /// Marks the stored outcome of a scheduled message.
 const SCHEDULED: &str = "scheduled";
 
-/// Reads what [`stored`] has written, in this release or an earlier one.
+/// Reads an outcome that [`stored`] has written, in this release or an earlier one.
 fn read(stored: Value) -> Result<Outcome, serde_json::Error> {
     let is_scheduled = stored.get(SCHEDULED).is_some();
     Ok(match serde_json::from_value(stored)? {
@@ -180,8 +180,7 @@ impl Sending {
                     tracing::error!(log_id = %log, "a stored answer can't be read");
                     SendError::Unknown
                 });
-                // The process that stored the message may not have got the commit's answer, and be about to withdraw
-                // it.
+                // The process that stored the message may have lost the commit's response, and be about to withdraw it.
                 let is_waiting = matches!(
                     outcome,
                     Ok(Outcome::Queued { .. } | Outcome::Scheduled { .. })
@@ -208,7 +207,7 @@ impl Sending {
         })
     }
 
-    /// The mailbox of a message; `None` if the message is in the log no longer.
+    /// The mailbox of a message; `None` if the message is no longer in the log.
     pub(in crate::sending) async fn mailbox_of(
         &self,
         log: LogId,
@@ -243,7 +242,7 @@ impl Sending {
         })
     }
 
-    /// Binds an answer that is about to be given; `false` if its message was withdrawn. If that can't be known, the
+    /// Commits to an answer that is about to be given; `false` if its message was withdrawn. If that is unknown, the
     /// answer is only that the message is in progress, since it may still be sent.
     async fn bind(
         &self,
@@ -273,12 +272,12 @@ impl Sending {
             .ok_or(SendError::InFlight)
     }
 
-    /// Whether a key is known by this name alone: by another one too while names of the release before are there.
+    /// Whether this is a key's only name: it has another one while names of the previous release are left.
     pub(in crate::sending) fn is_name_certain(&self, key: &IdempotencyKey) -> bool {
         !key.may_be_of_app() || self.only_own_names.load(Ordering::Relaxed)
     }
 
-    /// Deletes keys that are older than a day, and notes whether any of the release before is left.
+    /// Deletes keys that are older than a day, and records whether any of the previous release is left.
     pub async fn forget_keys(&self) -> Result<(), sqlx::Error> {
         let past = Past::by(&self.clock).before(KEPT);
         let mut connection = self.pool.acquire().await?;

@@ -1,4 +1,4 @@
-//! A message that is ready to send, and what its log row will say.
+//! A message that is ready to send, and the data for its log row.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +10,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 use mailgate_types::metadata::Metadata;
 
-/// What the log shows of a message.
+/// The details of a message shown in the log.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// The sender's address.
@@ -25,7 +25,7 @@ pub struct Summary {
     pub subject: String,
     /// Whether files are attached.
     pub has_attachments: bool,
-    /// What the app has attached for itself.
+    /// The app's metadata.
     pub metadata: Metadata,
     /// How it was submitted.
     pub door: Door,
@@ -36,7 +36,7 @@ pub struct Summary {
 pub struct Prepared {
     /// Its id in the log, which its Received header names too.
     pub id: LogId,
-    /// The timestamp in the id: `sent_at` in the log. It lies ahead where the message is to leave later.
+    /// The timestamp in the id: `sent_at` in the log. It is in the future for a scheduled message.
     pub at: DateTime<Utc>,
     /// The raw message.
     pub message: Message,
@@ -44,12 +44,12 @@ pub struct Prepared {
     pub recipients: Recipients,
     /// Its Message-ID header with the angle brackets.
     pub message_id: Option<String>,
-    /// What the log shows.
+    /// The details shown in the log.
     pub summary: Summary,
 }
 
 impl Prepared {
-    /// Composes the message that `from` sends at the moment `at`.
+    /// Composes the message that `from` sends at the time `at`.
     #[must_use]
     pub fn composed(fields: Fields, from: &EmailAddress, at: DateTime<Utc>) -> Self {
         let id = LogId::at(at);

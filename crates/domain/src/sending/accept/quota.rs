@@ -1,5 +1,5 @@
-//! Limits what each subscriber may have waiting: messages of all its apps that are stored for their next attempt. The
-//! count is kept in the database, so it holds across all replicas.
+//! The queue quota of each subscriber: it limits the messages of all its apps that are stored for their next attempt.
+//! The count is kept in the database, so it holds across all replicas.
 
 use sqlx::PgConnection;
 
@@ -11,7 +11,7 @@ use mailgate_types::ids::AppId;
 /// Changes folded per statement.
 const FOLDED: i64 = 10_000;
 
-/// What a subscriber may have waiting: as the settings say, or by its own limits.
+/// A subscriber's queue quota, by the settings or its own limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Quota(Most);
 
@@ -26,7 +26,7 @@ impl Quota {
         })
     }
 
-    /// Of subscribers without limits of their own.
+    /// For subscribers without limits of their own.
     #[must_use]
     pub fn common(&self) -> &Most {
         &self.0
@@ -38,7 +38,7 @@ impl Quota {
         own.unwrap_or(self.0.messages)
     }
 
-    /// Their bytes. The largest message always may wait, also if messages have become larger than its own limit.
+    /// Their bytes. The largest message may always wait, even if it exceeds the subscriber's own limit.
     #[must_use]
     pub fn bytes(self, own: Option<i64>) -> i64 {
         own.unwrap_or(self.0.bytes).max(self.0.least_bytes)
@@ -100,7 +100,7 @@ mod tests {
             (3, 1_000, Some(2), None, false),
             (10, 1_001, None, Some(2_000), true),
             (1, 901, None, Some(900), false),
-            // The largest message finds room.
+            // There is room for the largest message.
             (1, 500, None, Some(400), true),
             (2, 501, None, Some(400), false),
         ] {

@@ -1,5 +1,5 @@
-//! Reads a message that an SMTP client submitted: its sender, what its log row says, and the bytes to send. These are
-//! the client's own, except that headers meant for the gateway alone are removed, a Received header and
+//! Reads a message that an SMTP client submitted: its sender, the data for its log row, and the bytes to send. These
+//! are the client's own, except that headers meant for the gateway alone are removed, a Received header and
 //! X-Mailgate-Id are added in front, and a Date and a Message-ID where the client gave none (RFC 6409 §8.2, §8.3) or an
 //! empty one, which is removed.
 
@@ -44,7 +44,7 @@ use mailgate_types::send_at::{SendAt, SendAtError};
 /// Largest size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
 
-/// How many addresses of a header are logged, up to how many bytes each, and in total.
+/// Limits on a header's logged addresses: their number, the bytes of each, and the total bytes.
 const LOGGED_ADDRESSES: usize = 1_000;
 const ADDRESS_BYTES: usize = 320;
 const ADDRESSES_BYTES: usize = 64 * 1024;
@@ -59,9 +59,9 @@ pub struct RawMessage {
     pub from: EmailAddress,
     /// The client's name for the submission, from a header that is removed.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// When it is to leave, from a header that is removed; `None`: now.
+    /// Its scheduled time, from a header that is removed; `None`: now.
     pub send_at: Option<SendAt>,
-    /// Further senders that its headers name, who must be the mailbox's own too.
+    /// Further senders in its headers, which must also be the mailbox's own.
     pub named_senders: Vec<NamedSender>,
     prepared: Prepared,
 }
@@ -69,16 +69,16 @@ pub struct RawMessage {
 /// Why a message can't be sent from any mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RawMessageError {
-    /// Not exactly one From header with exactly one address, or an address that readers may take for another.
+    /// Not exactly one From header with exactly one address, or an address that readers may mistake for another.
     #[error(transparent)]
     From(SenderError),
-    /// A header beside From names another sender than the mailbox, or not clearly one.
+    /// A header besides From names a sender other than the mailbox, or is ambiguous.
     #[error(
         "{0} must be given once, with one address that the mailbox in From may send as: its own or an alias; leave \
          it out otherwise"
     )]
     OtherSender(&'static str),
-    /// A header that is taken out is covered by a signature of the client's own.
+    /// A header that would be removed is covered by the client's own signature.
     #[error(
         "Authentication-Results, Received-SPF, ARC-…, Return-Path and Delivered-To are taken out, and a \
          DKIM-Signature of the message covers one of them: remove them before the message is signed"
@@ -313,7 +313,7 @@ fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The headers in front: where the message was taken, and its log id.
+/// The headers in front: the Received header, and the log id.
 fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Bytes {
     // RFC 8314 §4.3 and RFC 6531 §4.3 name the protocols; submission here is always authenticated
     // and under TLS.

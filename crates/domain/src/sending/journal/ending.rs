@@ -8,7 +8,7 @@ use mailgate_types::event::Emission;
 /// The final state of a message and the event to emit.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// What to write to the log.
+    /// The update of the log.
     pub closing: Closing,
     /// The event for the app's endpoints.
     pub emission: Emission,

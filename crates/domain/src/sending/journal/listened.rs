@@ -8,7 +8,7 @@ use super::Batch;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::log_status::LogStatus;
 
-/// How long an app is remembered as having listeners before the database is asked again.
+/// How long an app is remembered as having listeners before the database is queried again.
 const REMEMBERED: Duration = Duration::from_mins(1);
 
 /// Apps whose messages were left behind by the statement for apps without listeners.

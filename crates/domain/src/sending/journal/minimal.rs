@@ -1,5 +1,5 @@
-//! What remains of a message that the database refuses to store: its ids and its outcome, without untrusted text. So
-//! every message is logged, counted and reported, whatever it contains.
+//! Reduces a message that the database refuses to store to its ids and outcome, without untrusted text. So every
+//! message is logged, counted and reported, whatever it contains.
 
 use super::ending::Ending;
 use crate::sending::outcome::facts::Facts;
@@ -10,7 +10,7 @@ use mailgate_types::metadata::Metadata;
 /// Replaces the provider's reply.
 const UNSTORABLE: &str = "The provider's words could not be stored";
 
-/// An opening, reduced to what sending the message takes.
+/// An opening, reduced to the data needed for sending the message.
 pub(in crate::sending) fn opening(opening: &Opening) -> Opening {
     Opening {
         to_address: String::new(),

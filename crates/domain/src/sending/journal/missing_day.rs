@@ -1,5 +1,5 @@
-//! Creates the partitions of days that none were made ahead for, as after a clock was moved: the row of a message must
-//! not wait until the next look at the partitions, nor be lost.
+//! Creates missing partitions of days, as after a clock change: a message's row must not wait for the next partition
+//! check, nor be lost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

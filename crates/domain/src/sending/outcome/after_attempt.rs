@@ -1,4 +1,4 @@
-//! What an attempt means for its message: sent, failed, or retried, and when.
+//! The effect of an attempt on its message: sent, failed, or retried, and when.
 
 use std::time::Duration;
 
@@ -78,12 +78,12 @@ impl Sending {
 }
 
 impl Sending {
-    /// Whether a message accepted at `opened_at` has certainly waited as long as it may.
+    /// Whether a message accepted at `opened_at` has certainly waited for its maximum time.
     pub(in crate::sending) fn is_too_old(&self, opened_at: DateTime<Utc>) -> bool {
         Past::by(&self.clock).moment() >= self.longest(opened_at)
     }
 
-    /// The latest time until which a message accepted at `opened_at` may wait.
+    /// The end of the maximum wait of a message accepted at `opened_at`.
     pub(in crate::sending) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
         let age = TimeDelta::from_std(self.settings.maximum_age).unwrap_or(TimeDelta::MAX);
         opened_at
@@ -92,7 +92,7 @@ impl Sending {
     }
 }
 
-/// Why a message is given up that may have arrived.
+/// The reason for giving up a message that may have arrived.
 pub(in crate::sending) fn unverifiable(failure: &Failure) -> Failure {
     Failure::own(format!("{UNVERIFIABLE} ({failure})"))
 }

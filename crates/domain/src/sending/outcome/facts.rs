@@ -1,4 +1,4 @@
-//! What the log, the webhook events and the operator learn about a message.
+//! The facts about a message for the log, the webhook events and the operator.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(in crate::sending) struct Facts {
     pub(in crate::sending) subject: String,
     /// The Message-ID header.
     pub(in crate::sending) message_id: Option<String>,
-    /// What the app has attached to it.
+    /// The app's metadata.
     pub(in crate::sending) metadata: Metadata,
 }
 
@@ -47,7 +47,7 @@ impl Facts {
         }
     }
 
-    /// The message was accepted by the provider, with this Message-ID where the provider assigned one.
+    /// The message was accepted by the provider, with this Message-ID if the provider assigned one.
     pub(in crate::sending) fn sent(
         &self,
         message_id: Option<String>,
@@ -70,7 +70,7 @@ impl Facts {
         }
     }
 
-    /// The message failed for good.
+    /// The message failed permanently.
     pub(in crate::sending) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
         Ending {
             emission: self.emission(Event::EmailFailedPerm {

@@ -1,5 +1,5 @@
-//! Copies of sent messages for the sent mail of mailboxes whose provider keeps none. A copy is a courtesy: the message
-//! is sent, and nothing waits for it. One that can't be filed while its process runs isn't filed.
+//! Files copies of sent messages in the sent mail of mailboxes whose provider keeps none. A copy is best effort: the
+//! message is sent, and nothing waits for the copy. If its process ends before it is filed, it is lost.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::message::Message;
 use mailgate_types::shared_places::{Joined, SharedPlaces};
 
-/// Copies that one process files at the same time, and how many of them one subscriber's.
+/// Copies that one process files at the same time, in total and per subscriber.
 const PLACES: usize = 64;
 const PLACES_OF_A_SUBSCRIBER: usize = 8;
 
 /// Copies of one subscriber that may be filed or wait for a place.
 const OF_A_SUBSCRIBER: usize = 64;
 
-/// How long the provider has refused to let the mailbox be read once no copy is tried any more.
+/// Once the provider has refused reads of a mailbox for this long, no copy is tried any more.
 const REFUSED: TimeDelta = TimeDelta::hours(1);
 
-/// Waits before the further tries.
+/// The pauses before further attempts.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 
-/// What became of a copy, as it is counted.
+/// The outcome of a copy, for the metric.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Filed,
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// The copies that are being filed; those of apps that are gone are one's.
+/// The copies that are being filed; those of deleted apps count for one subscriber.
 #[derive(Debug, Clone)]
 pub(in crate::sending) struct SentMail {
     places: SharedPlaces<Option<SubscriberId>>,
@@ -71,7 +71,7 @@ impl Default for SentMail {
 }
 
 impl Sending {
-    /// Files a copy of a message that was sent, in its own time, if its provider is one that keeps none.
+    /// Files a copy of a sent message, in the background, if its provider keeps none.
     pub(in crate::sending) fn file_sent(
         &self,
         subscriber: Option<SubscriberId>,
@@ -87,7 +87,7 @@ impl Sending {
             Outcome::LeftOut.count();
             tracing::warn!(log_id = %id, credential_id = %mailbox.id, why, "a sent message isn't filed");
         };
-        // A try would do no better than the checks for replies, and cost a refresh of the token.
+        // An attempt would fail like the checks for replies, and cost a token refresh.
         let given_up = self.clock.now() - REFUSED;
         if (mailbox.reading_refused_at).is_some_and(|since| since <= given_up) {
             return left_out("the provider refuses to let the mailbox be read");

@@ -18,22 +18,22 @@ use mailgate_types::past::Past;
 /// Timeout of one query of the Sent folder.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// How long a message rests that is looked for again: its mailbox can't be searched at the moment, or it may still
+/// The pause before a message is searched for again: its mailbox can't be searched at the moment, or it may still
 /// arrive.
 pub(in crate::sending) const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How much longer than `sending.data_seconds` a provider may take to file a message that it was given.
 const FILED_WITHIN: TimeDelta = TimeDelta::minutes(1);
 
-/// What the mailbox's Sent folder says about a message.
+/// The result of searching the mailbox's Sent folder for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sending) enum Presence {
     /// It is in the folder.
     Sent,
-    /// It is missing, and would be there if it had been sent and its provider had finished with it.
+    /// It is missing, and would be there if it had been sent and its provider had finished processing it.
     ConfirmedMissing,
     /// It is not there under the Message-ID that it was sent with, which proves nothing: the provider may have assigned
-    /// another, or leave out what a mail client has saved there already.
+    /// another, or skip a message that a mail client has already saved there.
     NotFound,
     /// The mailbox can be searched, but not now.
     NotNow,
@@ -42,8 +42,8 @@ pub(in crate::sending) enum Presence {
 }
 
 impl Sending {
-    /// Until when a message may appear among the sent ones that can have left at `left_by` at the latest; `None` once that
-    /// has certainly passed: if it is missing then, it was not sent.
+    /// Until when a message that was transmitted by `left_by` at the latest may appear among the sent ones; `None` once
+    /// that has certainly passed: if it is missing then, it was not sent.
     pub(in crate::sending) fn may_still_arrive(
         &self,
         left_by: DateTime<Utc>,

@@ -13,13 +13,12 @@ use mailgate_types::ids::{GatewayId, LogId};
 use mailgate_types::log_status::CANCELLED;
 
 impl Queue {
-    /// Cancels a message that waits and that no process has in hand: it ends as `failed_perm`, with its event, in one
-    /// transaction. A message that was cancelled before is left as it is.
+    /// Cancels a waiting message that no process has claimed: it ends as `failed_perm`, with its event, in one
+    /// transaction. A message that was cancelled before is unchanged.
     ///
     /// # Errors
-    ///
-    /// [`QueueError`]; the message stays as it is then, unless the database doesn't answer the commit: then calling
-    /// this again tells.
+    /// [`QueueError`]; the message is unchanged then, unless the database doesn't respond to the commit: then call this
+    /// again to find out.
     pub async fn cancel(&self, scope: Scope, id: LogId, author: Author) -> Result<(), QueueError> {
         let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let Some(message) = lock(&mut transaction, scope, id).await? else {
@@ -32,7 +31,7 @@ impl Queue {
             return Err(QueueError::OutcomeUnknown);
         }
         let now = self.clock.now();
-        // A gateway that nobody else ever sees has it in hand, so that the usual statement ends it.
+        // It is claimed by a gateway row that no other process ever sees, so that the usual statement ends it.
         let gateway = GatewayId::at(now);
         gateways::begin(&mut transaction, gateway).await?;
         spool::hand_to(&mut transaction, gateway, id).await?;

@@ -1,4 +1,4 @@
-//! What follows for all that waits when the database's clock was set, as the last sign of life tells.
+//! Adjusts the waiting times after the database's clock was set, which the last sign of life shows.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection as _, PgPool};
@@ -9,25 +9,26 @@ use mailgate_storage::sign_of_life::replace;
 use mailgate_types::clock::{SharedClock, TOLERANCE};
 use mailgate_types::sign_of_life::SignOfLife;
 
-/// Between two signs of life at most, as long as a gateway runs and the clock isn't set.
+/// The longest time between two signs of life while a gateway runs and the clock isn't set.
 const LONGEST: TimeDelta = TimeDelta::seconds(75);
 
 /// How the database's clock was set since the last sign of life.
 #[derive(Debug, Clone, Copy)]
 pub enum ClockSet {
-    /// Back by so much, to a time that is nearer to the machine's: it was ahead.
+    /// Back by this much, to a time that is nearer to the machine's: it was ahead.
     Back(TimeDelta),
     /// Forward; or no gateway has run.
     Forward,
 }
 
 impl ClockSet {
-    /// `None` if it wasn't, or was set back from a time that was nearer to the machine's: what waits waits by that one.
+    /// `None` if it wasn't, or was set back from a time that was nearer to the machine's: waiting messages keep that
+    /// time.
     #[must_use]
     pub fn since(last: SignOfLife, now: DateTime<Utc>, clock: &SharedClock) -> Option<Self> {
         let back = last.observed_at - now;
         if back > TOLERANCE {
-            // The clock may not have been synchronized since; one of a single source has nothing to be compared with.
+            // The clock may not have been synchronized since; a clock with a single source can't be compared.
             let machine = clock.ahead().map(|ahead| clock.now() + ahead);
             let off = |time: DateTime<Utc>| machine.map(|machine| (machine - time).abs());
             let is_nearer = machine.is_none() || off(now) < off(last.observed_at);
@@ -36,8 +37,8 @@ impl ClockSet {
         (-back > LONGEST).then_some(Self::Forward)
     }
 
-    /// Replaces the last sign of life by the next, and has all that waits wait as if the clock had been right; `false` if
-    /// another gateway does.
+    /// Replaces the last sign of life by the next, and adjusts all waiting times as if the clock had been right;
+    /// `false` if another gateway does.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl ClockSet {
         if let Self::Back(by) = self {
             tracing::warn!(
                 seconds = by.num_seconds(),
-                "the database's clock was ahead, and was set back: what waits for its time was brought forward by as much, scheduled messages never to before theirs"
+                "the database's clock was ahead, and was set back: waiting messages were brought forward by as much, but no scheduled one to before its time"
             );
         }
         Ok(true)

@@ -11,28 +11,28 @@ use crate::sending::outcome::after_attempt::AfterAttempt;
 use crate::sending::outcome::facts::{Facts, report};
 use crate::sending::outcome::verify::LOOK_AGAIN;
 use crate::sending::submit::attempt::{Attempted, Outgoing};
-use crate::sending::submit::permit::StoredLeaves;
+use crate::sending::submit::permit::StoredPermit;
 use mailgate_providers::mail::transport::{NOT_CONFIRMED, Recipients};
 use mailgate_providers::mail::verdict::Verdict;
 use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool::{self, Attempt, Claimed, Deferral};
 
-/// How long a message waits whose app may not send at the moment.
+/// The wait of a message whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 
-/// How long a message waits that this process withheld: its database was unavailable, or its lease not confirmed.
+/// The wait of a message that this process withheld: its database was unavailable, or its lease not confirmed.
 const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// How long a message waits for which there is no room in memory.
+/// The wait of a message for which there is no room in memory.
 const NO_ROOM_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// How long a message waits that could not be read from the database.
+/// The wait of a message that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
-/// What is shown of a message that may still arrive.
+/// The error text of a message that may still arrive.
 const MAY_STILL_ARRIVE: &str = "The previous attempt was interrupted, and the provider may still be sending the message: it is looked for in the mailbox's sent mail before it is sent again";
 
-/// What a message waits for whose attempt did not take place.
+/// The reason why an attempt did not take place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     /// Its app's subscription.
@@ -57,7 +57,7 @@ impl Sending {
         }
         let due_by = (self.clock.now(), self.clock.agreed());
         let room = self.retries.room(places.len());
-        // A message whose commit got no answer may be due while its sender still waits.
+        // A message whose commit got no response may be due while its sender still waits.
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
@@ -77,7 +77,7 @@ impl Sending {
         Ok(count)
     }
 
-    /// Returns when an attempt of a stored message has ended since the last call: there may be a place for the next.
+    /// Returns once an attempt of a stored message has ended since the last call: there may be a place for the next.
     pub async fn place_freed(&self) {
         self.retries.freed().await;
     }
@@ -147,7 +147,7 @@ impl Sending {
             addresses: claimed.recipients.clone(),
             smtputf8: claimed.smtputf8,
         };
-        let leave = StoredLeaves {
+        let permit = StoredPermit {
             pool: self.pool.clone(),
             lease: self.lease.clone(),
             clock: self.clock.clone(),
@@ -162,7 +162,7 @@ impl Sending {
                 recipients: &recipients,
                 message: &ready.message,
                 message_id: claimed.message_id.as_deref(),
-                leave: &leave,
+                permit: &permit,
             })
             .await;
         if let Attempted::Known(Verdict::Sent { .. }) = attempted {
@@ -174,7 +174,7 @@ impl Sending {
             );
         }
         if let (Attempted::Known(Verdict::Temporary { .. }), true) =
-            (&attempted, leave.was_withheld())
+            (&attempted, permit.was_withheld())
         {
             return Ok(Tried::Withheld);
         }
@@ -228,7 +228,7 @@ impl Sending {
         }
     }
 
-    /// Puts back a message whose attempt did not take place.
+    /// Requeues a message whose attempt did not take place.
     async fn postpone(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>, awaits: Awaits) {
         let longest = self.longest(claimed.opened_at);
         let deferral = Deferral {

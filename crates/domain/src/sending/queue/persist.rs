@@ -35,7 +35,7 @@ use mailgate_types::message::Message;
 /// How long a sender waits for the withdrawal of its message.
 const WITHDRAWN_WITHIN: Duration = Duration::from_secs(10);
 
-/// The error text of a message that another process took over and ended, although its sender was told to try again.
+/// The error text of a message that another process took over and ended, although its sender got a temporary error.
 const NOT_TAKEN: &str =
     "Nothing was sent: the gateway lost its database, and told the sender to try again";
 
@@ -45,8 +45,8 @@ pub(in crate::sending) const WRITE_ATTEMPTS: u32 = 5;
 /// Why a message is not stored.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::sending) enum StoreError {
-    /// Its subscriber's quota is used up.
-    #[error("as much of the subscriber's mail as may wait does so already")]
+    /// Its subscriber's queue quota is full.
+    #[error("the subscriber's queue quota is full")]
     QuotaFull,
     /// Another process has ended this one and taken the message over.
     #[error("this process was ended by another one")]
@@ -55,14 +55,15 @@ pub(in crate::sending) enum StoreError {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     /// The database's error on a commit that may have succeeded.
-    #[error("the answer to a commit was lost: {0}")]
+    #[error("the response to a commit was lost: {0}")]
     Unanswered(#[source] sqlx::Error),
 }
 
 impl StoreError {
-    /// What a failed commit means.
+    /// The meaning of a failed commit.
     pub(in crate::sending) fn of_commit(error: sqlx::Error) -> Self {
-        // A backend that is ended while it waits for a standby says so, and has committed; one that panics may have.
+        // A backend that is terminated while it waits for a standby reports so, and has committed; one that panics may
+        // have.
         let severity = (error.as_database_error())
             .and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
             .map(PgDatabaseError::severity);
@@ -75,23 +76,24 @@ impl StoreError {
     }
 }
 
-/// What became of a message that is withdrawn.
+/// The result of withdrawing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Withdrawal {
     /// It is nowhere.
     Done,
-    /// It was sent, or has failed; or its sender has asked again under its key, and was answered that it is queued.
+    /// It was sent, or has failed; or its sender has repeated the request under its key, and was answered that it is
+    /// queued.
     Kept,
     /// Another process has taken it over, and may requeue it.
     NotYet,
 }
 
-/// What the sender of a message that is withdrawn hears.
+/// The answer to the sender of a withdrawn message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// That nothing was sent, which is certain.
+    /// Nothing was sent, certainly.
     NotTaken,
-    /// Nothing yet: it depends on the withdrawal.
+    /// None yet: it depends on the withdrawal.
     Nothing,
 }
 
@@ -111,7 +113,7 @@ pub(in crate::sending) enum Closed {
 }
 
 impl Sending {
-    /// Writes the end of a message. The provider's answer stands whatever the database says, so a failure isn't
+    /// Writes the end of a message. The provider's reply is final whatever happens in the database, so a failure isn't
     /// reported to the caller, who would only send again; the write is retried until it succeeds or the process ends.
     pub(in crate::sending) async fn close(&self, ending: Ending) -> Closed {
         let ending = Arc::new(ending);
@@ -155,7 +157,7 @@ impl Sending {
                 Err(NotWritten::Ended) if ending.closing.status != LogStatus::Sent => {
                     return Ok(Closed::Ended);
                 }
-                Err(NotWritten::Ended) => match self.stand_by(ending).await {
+                Err(NotWritten::Ended) => match self.record_sent_anyway(ending).await {
                     Ok(()) => return Ok(Closed::Here),
                     Err(error) => {
                         trouble!(error, error, log_id = %ending.closing.id, "a sent message can't be recorded as sent yet");
@@ -174,7 +176,7 @@ impl Sending {
     }
 
     /// Stores a message for its next attempt, with its raw bytes the first time, and emits an event if an attempt
-    /// failed: in one transaction. Database errors are retried. If a commit whose answer was lost has succeeded,
+    /// failed: in one transaction. Database errors are retried. If a commit whose response was lost has succeeded,
     /// nothing is written a second time, since another process may own the message by then. A message after its first
     /// attempt must fit its app's quota, unless the provider may already have it.
     pub(in crate::sending) async fn defer_first(
@@ -194,7 +196,7 @@ impl Sending {
                     may_be_stored = true;
                     error
                 }
-                // Another process has taken over what may have been stored.
+                // Another process has taken over the message, which may have been stored.
                 Err(StoreError::Ended) if may_be_stored => {
                     return Err(StoreError::Unanswered(sqlx::Error::WorkerCrashed));
                 }
@@ -220,11 +222,11 @@ impl Sending {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,
                 Err(StoreError::Ended) => {
-                    tracing::warn!(log_id = %deferral.id, "a stored message was taken over by another process, and not requeued");
+                    tracing::warn!(log_id = %deferral.id, "a stored message was taken over by another process, and was not requeued");
                     return;
                 }
                 Err(StoreError::Database(sqlx::Error::RowNotFound)) => {
-                    tracing::info!(log_id = %deferral.id, "a stored message is gone, and not requeued");
+                    tracing::info!(log_id = %deferral.id, "a stored message no longer exists, and was not requeued");
                     return;
                 }
                 Err(error) if self.stop.is_cancelled() => {
@@ -323,17 +325,17 @@ impl Sending {
         if deferred.is_first {
             email_counters::count_deferred(transaction, &deferred, 1).await?;
         }
-        // Take the quota's lock last, so that the subscriber's other messages wait for the commit alone.
+        // Take the quota's lock last, so that the subscriber's other messages wait only for the commit.
         if is_limited && !(self.quota.surely_holds(transaction, facts.app)).await? {
             return Err(StoreError::QuotaFull);
         }
         Ok(())
     }
 
-    /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose answer
-    /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
-    /// its sender has repeated the request under its key and was answered that it is queued. If another process has taken
-    /// it over and recorded that it may have arrived, this one knows better, and says so.
+    /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose response
+    /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if its
+    /// sender has repeated the request under its key and was answered that it is queued. If another process has taken
+    /// it over and recorded that it may have arrived, this one corrects the record.
     pub(in crate::sending) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
         drop(self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new()));
     }
@@ -357,14 +359,14 @@ impl Sending {
                 if until.is_cancelled() {
                     return false;
                 }
-                // A commit may be held back, and connections are for others as well.
+                // A commit may be delayed, and the connections are shared.
                 let place = sending.withdrawals.acquire().await;
                 let withdrawn = sending.try_withdraw(id, app, key.as_deref(), told).await;
                 drop(place);
                 match withdrawn {
                     Ok(Withdrawal::Done) => return true,
                     Ok(Withdrawal::Kept) => {
-                        tracing::info!(log_id = %id, "a message is not withdrawn: it has ended, or its sender asked again and was answered that it is queued");
+                        tracing::info!(log_id = %id, "a message is not withdrawn: it has ended, or its sender repeated the request and was answered that it is queued");
                         return false;
                     }
                     Ok(Withdrawal::NotYet) => {
@@ -390,9 +392,9 @@ impl Sending {
         self.tracker.spawn(task.in_current_span())
     }
 
-    /// As [`Sending::withdraw`], and waits for it a little: what the sender is to be told of a message whose commit may
-    /// have succeeded. Once it has been told that nobody knows, the message is sent if it was stored, unless its withdrawal
-    /// is being committed: it may not be repeated.
+    /// As [`Sending::withdraw`], but waits a little: returns the answer for the sender of a message whose commit may
+    /// have succeeded. After the answer that the outcome is unknown, a stored message is sent, unless its withdrawal is
+    /// being committed, since the sender may not repeat it.
     pub(in crate::sending) async fn surely_withdraw(
         &self,
         id: LogId,
@@ -419,7 +421,7 @@ impl Sending {
         self.journal.end_left(&mut transaction).await?;
         spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
-            // In this order: what is gone from the spool meanwhile is in the log.
+            // In this order: a message that leaves the spool meanwhile is in the log.
             let is_there = spool::is_there(&mut transaction, id).await?;
             let logged = email_logs::ending(&mut transaction, id).await?;
             return match logged {

@@ -1,5 +1,5 @@
-//! Places for attempts of stored messages. A mailbox, and all mailboxes of a subscriber, have a few of them at a time, so
-//! that one with a thousand messages due, or with a slow provider, leaves places to the others.
+//! Limits concurrent attempts of stored messages. A mailbox, and all mailboxes of a subscriber together, get a few
+//! places at a time, so that one with a thousand messages due, or with a slow provider, doesn't block the others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,10 +14,10 @@ use mailgate_types::ids::{CredentialId, SubscriberId};
 /// Stored messages that one process tries concurrently.
 const PLACES: usize = 32;
 
-/// Of these, those of one mailbox.
+/// Of these, the maximum of one mailbox.
 const PER_MAILBOX: u32 = 8;
 
-/// How many places each has, if it has any.
+/// The number of places in use, by mailbox and by subscriber.
 #[derive(Debug, Default)]
 struct Taken {
     by_mailbox: HashMap<CredentialId, u32>,
@@ -32,7 +32,7 @@ pub(in crate::sending) struct RetryPlaces {
     freed: Arc<Notify>,
 }
 
-/// A place that nobody has yet.
+/// A free place.
 #[derive(Debug)]
 pub(in crate::sending) struct FreePlace {
     places: RetryPlaces,
@@ -63,7 +63,7 @@ impl RetryPlaces {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that are free.
+    /// All free places.
     pub(in crate::sending) fn free(&self) -> Vec<FreePlace> {
         std::iter::from_fn(|| Arc::clone(&self.places).try_acquire_owned().ok())
             .map(|permit| FreePlace {
@@ -73,7 +73,7 @@ impl RetryPlaces {
             .collect()
     }
 
-    /// What may be taken of so many free places: a subscriber has as many as it leaves to the others.
+    /// The share of the free places that may be taken: a subscriber may hold at most as many as it leaves free.
     pub(in crate::sending) fn room(&self, free: usize) -> Room {
         let taken = self.taken();
         let free = u32::try_from(free).unwrap_or(u32::MAX);
@@ -125,7 +125,7 @@ impl Drop for Place {
             give_back(&mut taken.by_subscriber, subscriber);
         }
         drop(taken);
-        // Before anybody is told of it.
+        // Before others are notified.
         self.permit = None;
         self.places.freed.notify_one();
     }

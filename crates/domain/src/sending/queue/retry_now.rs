@@ -1,4 +1,4 @@
-//! Tries a waiting message now.
+//! Retries a waiting message now.
 
 use chrono::{DateTime, Utc};
 
@@ -11,12 +11,11 @@ use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::LogId;
 
 impl Queue {
-    /// Makes a message due that waits for its next attempt, whatever for; the next free worker of any gateway tries it,
-    /// within its mailbox's limits. Returns since when it is due.
+    /// Makes a waiting message due, whatever it waits for; the next free worker of any gateway tries it, within its
+    /// mailbox's limits. Returns since when it is due.
     ///
     /// # Errors
-    ///
-    /// [`QueueError`]; the message stays as it is then.
+    /// [`QueueError`]; the message is unchanged then.
     pub async fn retry(
         &self,
         scope: Scope,

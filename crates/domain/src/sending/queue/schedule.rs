@@ -1,5 +1,5 @@
-//! Takes a message that is to leave later: it is stored in one transaction, with its bytes, the answer to its caller's
-//! key, and its place in the quota. From then on it is a stored message like those that wait for another attempt.
+//! Stores a scheduled message in one transaction, with its bytes, the answer for its idempotency key, and its share of
+//! the quota. From then on it is a stored message like those that wait for another attempt.
 
 use sqlx::PgConnection;
 
@@ -35,7 +35,7 @@ enum Stored {
 
 impl Sending {
     /// Stores a message until its `opened_at`. If that fails, its sender will try again, so a commit that succeeded
-    /// without an answer is undone.
+    /// without a response is undone.
     pub(in crate::sending) async fn schedule(
         &self,
         opening: &Opening,
@@ -126,7 +126,7 @@ impl Sending {
         {
             return Err(StoreError::QuotaFull);
         }
-        // Last: the journal, which writes for all, waits for whoever holds a key.
+        // Last: the journal, which writes for everyone, waits for the holder of a key.
         if let Some(key) = key {
             let new = key.of_message(opening.app, opening.id);
             let claimed =

@@ -1,4 +1,5 @@
-//! Everything before a stored message is submitted: whether it may be sent, whether it has arrived already, and its turn.
+//! The steps before a stored message is submitted: checking whether it may be sent and whether it has already arrived,
+//! and waiting for its turn.
 
 use std::time::Duration;
 
@@ -26,27 +27,27 @@ pub(in crate::sending) const CUT_OFF: &str =
 /// The error text of a scheduled message whose send key was renewed.
 const KEY_ENDED: &str = "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired";
 
-/// The error text of a message that was never sent because of what it waited for.
+/// The error text of a message that was never sent because its wait was too long.
 const TOO_OLD: &str = "The message has waited for the maximum time";
 
-/// What a message waits for for which there is no room in memory, and how long it waits at its place.
+/// The reason for a wait when there is no room in memory, and how long a message waits while it holds a place.
 pub(in crate::sending) const NO_ROOM: &str =
     "Too many messages are being sent at the moment; this one is tried again shortly";
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The outcome of taking up a stored message.
 pub(in crate::sending) enum Tried {
-    /// It was tried, or can't be.
+    /// It was tried, or can't be tried.
     Attempted(Attempted),
     /// Nothing was sent: the app may not send at the moment.
     Blocked(Blocked),
     /// Nothing was sent: the mailbox has reached its rate limit.
     Paced(DateTime<Utc>, &'static str),
-    /// Nothing was sent: what was sent before may still arrive, until then.
+    /// Nothing was sent: an earlier transmission may still arrive, until this time.
     MayStillArrive(DateTime<Utc>),
-    /// Nothing was sent: it can't be ruled out that another process has the message.
+    /// Nothing was sent: another process may have the message.
     Withheld,
-    /// Nothing was sent: as much is held in memory as may be.
+    /// Nothing was sent: the memory budget is used up.
     NoRoom,
     /// Nothing was sent: the process is shutting down.
     GivenBack,
@@ -59,7 +60,7 @@ pub(in crate::sending) struct Ready {
     _share: Share,
 }
 
-/// How far a message got before its submission.
+/// The result of the steps before a submission.
 pub(in crate::sending) enum TakenUp {
     Ready(Box<Ready>),
     /// Not to be sent for now.
@@ -84,12 +85,12 @@ impl Sending {
         self.ready(claimed, mailbox).await
     }
 
-    /// When a message can have left at the latest that the provider may already have.
+    /// The latest time at which a message may have been transmitted that the provider may already have.
     pub(in crate::sending) fn unknown_since(&self, claimed: &Claimed) -> Option<DateTime<Utc>> {
         claimed.outcome_unknown.then(|| self.left_by(claimed))
     }
 
-    /// When a message can have left at the latest: not later than now, unless a clock was set back.
+    /// The latest time at which a message may have been transmitted: not later than now, unless a clock was set back.
     pub(in crate::sending) fn left_by(&self, claimed: &Claimed) -> DateTime<Utc> {
         let now = self.clock.now();
         claimed.left_by.map_or(now, |left_by| left_by.min(now))
@@ -97,7 +98,7 @@ impl Sending {
 
     /// The mailbox of a message that its app may send.
     async fn admitted(&self, claimed: &Claimed) -> Result<Result<Mailbox, Tried>, sqlx::Error> {
-        // It can't be sent again, and nobody can look whether it has arrived.
+        // It can't be sent again, and there is no way to check whether it has arrived.
         let failed = |text: &str| {
             let failure = Failure::own(text);
             let failure = if claimed.outcome_unknown {
@@ -128,7 +129,7 @@ impl Sending {
         }
     }
 
-    /// Looks for a message that can have left at `left_by` at the latest: whether it has certainly not arrived.
+    /// Searches for a message that was transmitted by `left_by` at the latest: whether it has certainly not arrived.
     async fn missing(
         &self,
         claimed: &Claimed,
@@ -136,7 +137,7 @@ impl Sending {
         left_by: DateTime<Utc>,
     ) -> Result<(), Tried> {
         let message_id = claimed.message_id.as_deref();
-        // Before the look, which takes its time.
+        // Before the search, which takes time.
         let may_arrive = self.may_still_arrive(left_by);
         match (
             self.look_up(mailbox, claimed.id, message_id).await,
@@ -176,7 +177,7 @@ impl Sending {
                 return done(Verdict::temporary(why));
             }
         }
-        // Before its turn, which is used up by who takes it.
+        // Before its turn, which counts as used once taken.
         let Some(share) = self.room_for(claimed).await else {
             if self.is_too_old(claimed.opened_at) {
                 return failed(&format!("{TOO_OLD}: {NO_ROOM}"));
@@ -192,7 +193,7 @@ impl Sending {
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };
-        // As of From above: an alias that was there when the message was taken may have gone since.
+        // As for From above: an alias may have been removed since the message was accepted.
         let foreign = match NamedSender::of_stored(&message, from) {
             Ok(named) => (self.foreign_sender(&mailbox, &named).await?).map(|it| it.header),
             Err(UnclearSender(header)) => Some(header),
@@ -209,12 +210,12 @@ impl Sending {
         })))
     }
 
-    /// Room in memory for a message, which it waits for a moment: a place isn't kept by what waits for memory.
+    /// Reserves memory for a message, with a short wait: a message that waits longer must not hold a place.
     async fn room_for(&self, claimed: &Claimed) -> Option<Share> {
         let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
         let holder = claimed.subscriber.map_or(Holder::Gone, Holder::Subscriber);
         let mut share = self.budget.share(holder);
-        // As much as one holder may have is room enough for a message of before a limit was lowered.
+        // A holder's whole share is enough for a message from before a limit was lowered.
         let bytes = size.min(self.budget.share_bytes());
         if share.hold(bytes).is_err() {
             tokio::time::sleep(MOMENT).await;
@@ -223,8 +224,8 @@ impl Sending {
         Some(share)
     }
 
-    /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't
-    /// asked.
+    /// Whether the send key that a scheduled message was accepted under may still send it; not checked for other
+    /// messages.
     async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
         match &claimed.send_key_hash {
             Some(hash) => {

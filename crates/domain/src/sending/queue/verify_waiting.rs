@@ -1,13 +1,13 @@
-//! Has what waits looked up before it is sent: after the database was restored to an earlier moment.
+//! Marks queued messages for a check of the sent mail: after the database was restored to an earlier state.
 
 use super::Queue;
 use mailgate_storage::spool::waiting;
 
 impl Queue {
-    /// Marks messages that may have been sent since the moment that the database was restored to; the mailbox's sent
+    /// Marks messages that may have been sent after the state that the database was restored to; the mailbox's sent
     /// mail is searched for each before it is sent, as after a crash. These are the ones that are due by now and those
-    /// that their subscription held; with `all` every one, since a message can have been tried before it was due.
-    /// Returns how many it marked. To be run while no gateway runs: what one has in hand is past it.
+    /// held for their subscription; with `all` every one, since a message may have been tried before it was due.
+    /// Returns the number of marked messages. Run it while no gateway runs: messages in progress would be missed.
     ///
     /// # Errors
     ///

@@ -1,7 +1,6 @@
-//! What only a process knows that another process has ended: that a provider has accepted a message, or that a
-//! message was never sent and never will be from here. Both are facts no matter which process owns the message now,
-//! so both are written: the first corrects what was recorded of the message, the second returns it to the queue, from
-//! which a living process sends it.
+//! Results that only a process ended by another still knows: a provider accepted a message, or a message was never sent
+//! and never will be from here. Both are true no matter which process owns the message now, so both are written: the
+//! first corrects the record of the message, the second returns it to the queue, from which a living process sends it.
 //!
 //! For this, the transaction inserts a gateway row of its own, which no other process ever sees, so that the usual
 //! statements apply.
@@ -36,17 +35,17 @@ pub(in crate::sending) struct LeftOver<'a> {
 /// Why a message can't be handed over.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::sending) enum HandOverError {
-    /// Its key stands for another message by now.
-    #[error("its sender has asked again under its key")]
+    /// Its key now stands for another message.
+    #[error("its key was reused for another message")]
     KeyOfAnother,
-    /// No trace of the message is left: its app is gone.
-    #[error("it is gone")]
+    /// No trace of the message is left: its app was deleted.
+    #[error("its app was deleted")]
     Gone,
     /// It can't be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The database did not answer the commit, so its outcome is unknown.
-    #[error("whether it is stored can't be known: {0}")]
+    #[error("its commit is unconfirmed: {0}")]
     Unknown(#[source] sqlx::Error),
 }
 
@@ -57,8 +56,11 @@ impl From<sqlx::Error> for HandOverError {
 }
 
 impl Sending {
-    /// Records that a message was sent, overriding what was recorded of it before.
-    pub(in crate::sending) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
+    /// Records that a message was sent, overriding its earlier record.
+    pub(in crate::sending) async fn record_sent_anyway(
+        &self,
+        ending: &Ending,
+    ) -> Result<(), sqlx::Error> {
         let (mut closing, now) = (ending.closing.clone(), self.clock.now());
         let mut transaction = transaction::begin(&self.pool).await?;
         let gateway = begin(&mut transaction, now).await?;
@@ -75,7 +77,7 @@ impl Sending {
         } else if email_logs::correct(&mut transaction, &closing).await? {
             let emissions = [ending.emission.clone()];
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
-            tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had said so");
+            tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had accepted it");
         } else {
             return Ok(());
         }
@@ -87,8 +89,8 @@ impl Sending {
         transaction.commit().await
     }
 
-    /// Returns a message that was never sent to the queue, overriding what was recorded of it before. Database errors
-    /// are retried; a retry also finds out whether a commit whose answer was lost has succeeded.
+    /// Returns a message that was never sent to the queue, overriding its earlier record. Database errors are retried;
+    /// a retry also finds out whether a commit whose response was lost has succeeded.
     pub(in crate::sending) async fn hand_over(
         &self,
         left: &LeftOver<'_>,
@@ -105,7 +107,7 @@ impl Sending {
                     error
                 }
                 Err(HandOverError::Store(StoreError::Database(error))) => error,
-                // This was found out after the commit with the lost answer, which therefore can't have succeeded.
+                // This was found after the commit with the lost response, which therefore can't have succeeded.
                 Err(error) => return Err(error),
             };
             if attempt >= WRITE_ATTEMPTS {
@@ -148,9 +150,9 @@ impl Sending {
             let opened = journal::open(&mut transaction, gateway, &[&opening]).await?;
             opened.map_err(|_| StoreError::Ended)?;
         }
-        // After the statements above, so that a process that ends the message meanwhile has freed its key before.
+        // After the statements above, so that a process that ends the message meanwhile has already freed its key.
         if let Some(key) = &left.key {
-            // The key is free again where the process that took the message over found that it was not sent.
+            // The key is free again if the process that took the message over found that it was not sent.
             idempotency_keys::claim(&mut transaction, &[key], kept_from(&self.clock)).await?;
             let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
             if known.is_none_or(|known| known.log != key.log) {
@@ -162,7 +164,7 @@ impl Sending {
             .await?;
         gateways::remove(&mut transaction, gateway).await?;
         transaction.commit().await.map_err(HandOverError::Unknown)?;
-        tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not left was handed over");
+        tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not been sent was handed over");
         Ok(())
     }
 }

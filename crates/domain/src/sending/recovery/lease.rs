@@ -18,12 +18,12 @@ use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 /// Timeout of a renewal; after it the renewal is retried over another connection.
 const CONFIRMED: Duration = Duration::from_secs(3);
 
-/// How long a lease must have been renewed without a break before it may end others: after a database outage, each
-/// process gets the time to renew its own.
+/// How long a lease must have been renewed without interruption before its process may end others: after a database
+/// outage, each process gets time to renew its own.
 const STEADY: Duration = Duration::from_secs(6);
 
-/// How long this process must have seen a lease unchanged before it counts as lapsed, whatever the database's clock
-/// says, which can be changed: far longer than its process sends without a renewal, and shorter than the lease by the
+/// How long this process must have seen a lease unchanged before it counts as lapsed, whatever the database's clock,
+/// which can be changed: far longer than its process sends without a renewal, and shorter than the lease by the
 /// interval between two checks.
 const UNMOVED: Duration = Duration::from_secs(LEASE.as_secs() - 2);
 
@@ -80,7 +80,7 @@ impl LeaseKeeper {
         &self.clock
     }
 
-    /// Cancelled when the last [`Sending`](crate::sending::Sending) is dropped: no message is in hand from then on.
+    /// Cancelled when the last [`Sending`](crate::sending::Sending) is dropped: no message is in progress from then on.
     #[must_use]
     pub fn nobody_sends(&self) -> &CancellationToken {
         &self.nobody_sends
@@ -153,7 +153,7 @@ impl LeaseKeeper {
         unmoved
     }
 
-    /// Ends the lease. Other processes may take over immediately whatever is still in hand.
+    /// Ends the lease. Other processes may immediately take over messages still in progress.
     pub async fn end(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let ending = self

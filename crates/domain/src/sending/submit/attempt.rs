@@ -1,18 +1,18 @@
-//! One attempt: token → submit → verdict. Where the verdict is unknown, the Sent folder is searched.
+//! One attempt: token → submit → verdict. If the verdict is unknown, the Sent folder is searched.
 
 use std::time::{Duration, Instant};
 
 use crate::mailboxes::{Mailbox, TokenError};
 use crate::sending::Sending;
 use crate::sending::outcome::verify::Presence;
-use mailgate_providers::mail::transport::{Leave, Recipients};
+use mailgate_providers::mail::transport::{Recipients, SendPermit};
 use mailgate_providers::mail::verdict::{Failure, Verdict};
 use mailgate_storage::database::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 
 /// Delays before the checks of the Sent folder for a message whose outcome is unknown: providers have been seen to
-/// answer 504 and deliver a little later all the same.
+/// answer 504 and still deliver a little later.
 const LOOKS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_secs(1),
@@ -29,8 +29,8 @@ pub(in crate::sending) struct Outgoing<'a> {
     pub(in crate::sending) message: &'a Message,
     /// Its Message-ID header, with the angle brackets.
     pub(in crate::sending) message_id: Option<&'a str>,
-    /// Asked for permission before the last of the message is transmitted.
-    pub(in crate::sending) leave: &'a dyn Leave,
+    /// Checked before the last part of the message is transmitted.
+    pub(in crate::sending) permit: &'a dyn SendPermit,
 }
 
 /// The outcome of an attempt.
@@ -93,7 +93,7 @@ impl Sending {
             mailbox,
             recipients,
             message,
-            leave,
+            permit,
             ..
         } = submission;
         let Some(provider) = self.providers.get(mailbox.plugin) else {
@@ -108,7 +108,7 @@ impl Sending {
             let started = Instant::now();
             let verdict = provider
                 .transport
-                .submit(&account, recipients, message, leave)
+                .submit(&account, recipients, message, permit)
                 .await;
             metrics::histogram!("mailgate_provider_seconds", "plugin" => mailbox.plugin.as_str())
                 .record(started.elapsed());

@@ -20,7 +20,7 @@ const STORED_BEYOND_SECONDS: f64 = 20.0;
 /// Timeout of the database query for a turn: the database's host may have vanished.
 const ASKED: Duration = Duration::from_secs(10);
 
-/// Messages that have to ask again are spread over this many seconds.
+/// Messages that must try again are spread over this many seconds.
 const SPREAD_SECONDS: f64 = 30.0;
 
 /// The part of a minute's messages, in seconds, that a mailbox may send in a burst.
@@ -29,7 +29,7 @@ const BURST_SECONDS: f64 = 20.0;
 /// A provider that asks for a wait of this length or more means the mailbox, not the message.
 const PARKED: Duration = Duration::from_mins(10);
 
-/// Who asks for a turn.
+/// The kind of message that requests a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sending) enum Asker {
     /// A message whose sender waits for the answer.
@@ -102,8 +102,8 @@ impl Sending {
             0 => 0.0,
             per_minute => 60.0 / f64::from(per_minute),
         };
-        // Submissions leave the next turn no farther away than their own patience and an interval: with that much, a
-        // stored message gets one however many of them there are.
+        // Submissions push the next turn back by at most their own patience plus an interval, so that a stored message
+        // gets one however many submissions there are.
         let beyond = match asker {
             Asker::Submission => 0.0,
             Asker::Stored => interval_seconds.min(STORED_BEYOND_SECONDS),

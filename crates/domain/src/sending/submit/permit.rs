@@ -1,4 +1,4 @@
-//! The check before the last of a message is transmitted: whether this process may still send it.
+//! The check before the last part of a message is transmitted: whether this process may still send it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,16 +7,16 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use sqlx::PgPool;
 
-use mailgate_providers::mail::transport::{Leave, NOT_CONFIRMED};
+use mailgate_providers::mail::transport::{NOT_CONFIRMED, SendPermit};
 use mailgate_storage::database::outage::trouble;
 use mailgate_storage::spool;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;
 
-/// For a stored message: any process may send it whose row says that it has not been transmitted yet.
+/// For a stored message: a process may send it only while its row says that it has not been transmitted.
 #[derive(Debug)]
-pub(in crate::sending) struct StoredLeaves {
+pub(in crate::sending) struct StoredPermit {
     pub(in crate::sending) pool: PgPool,
     pub(in crate::sending) lease: Lease,
     pub(in crate::sending) clock: SharedClock,
@@ -26,7 +26,7 @@ pub(in crate::sending) struct StoredLeaves {
     pub(in crate::sending) withheld: AtomicBool,
 }
 
-impl StoredLeaves {
+impl StoredPermit {
     /// Whether the message was withheld: that is no attempt, and uses up none of its retries.
     pub(in crate::sending) fn was_withheld(&self) -> bool {
         self.withheld.load(Ordering::Relaxed)
@@ -39,9 +39,9 @@ impl StoredLeaves {
             spool::mark_leaving(&mut connection, gateway, self.id, self.due_at, now).await
         };
         match marked.await {
-            Ok(true) => Leave::ask(&self.lease).await,
+            Ok(true) => SendPermit::check(&self.lease).await,
             Ok(false) => {
-                tracing::warn!(log_id = %self.id, "a stored message was taken over before it left");
+                tracing::warn!(log_id = %self.id, "a stored message was taken over before it was sent");
                 Err(NOT_CONFIRMED.to_owned())
             }
             Err(error) => {
@@ -52,8 +52,8 @@ impl StoredLeaves {
     }
 }
 
-impl Leave for StoredLeaves {
-    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+impl SendPermit for StoredPermit {
+    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
         async {
             let answer = self.mark().await;
             self.withheld.store(answer.is_err(), Ordering::Relaxed);

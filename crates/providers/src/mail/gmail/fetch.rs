@@ -1,4 +1,4 @@
-//! Fetches the messages of a list: the headers of each, and what may be a bounce whole.
+//! Fetches the messages of a list: the headers of each, and possible bounces whole.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::mail::received::{BOUNCES, Received, header_names};
 use crate::mail::transport::MailboxAccess;
 
 /// The largest message that is fetched whole, in bytes: base64 makes a third more of it, within
-/// [`super::MAXIMUM_ANSWER`]. Of a larger one the headers have to do; Gmail's own bounces are never that large.
+/// [`super::MAXIMUM_ANSWER`]. Only the headers of a larger one are fetched; Gmail's own bounces are never that large.
 const LARGEST_WHOLE: u64 = 2_900_000;
 
 /// A message that was added.
@@ -23,20 +23,20 @@ pub(super) struct Added {
     pub(super) is_spam: bool,
 }
 
-/// What was read of a list.
+/// The messages read from a list.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
-    /// With the place of each in the list.
+    /// Each with its position in the list.
     pub(super) messages: Vec<(usize, Received)>,
-    /// The number of places that were read.
+    /// The number of positions that were read.
     pub(super) done: usize,
-    /// How many may have been bounces.
+    /// The number of possible bounces.
     bounces: usize,
 }
 
 impl GmailApi {
-    /// Reads messages, in order, until an error or a limit. Those deleted meanwhile are left out, and of the spam all
-    /// but the bounces.
+    /// Reads messages, in order, until an error or a limit. Those deleted meanwhile are left out; in spam, so is
+    /// everything except bounces.
     pub(super) async fn fetch(
         &self,
         account: &MailboxAccess,
@@ -47,7 +47,7 @@ impl GmailApi {
         match self.fetch_on(account, added, until, &mut fetched).await {
             Ok(()) => Ok(fetched),
             Err(error) if may_stop(added, fetched.done) => {
-                tracing::debug!(credential_id = %account.credential, %error, "new mail was read in part");
+                tracing::debug!(credential_id = %account.credential, %error, "new mail was read only partly");
                 Ok(fetched)
             }
             Err(error) => Err(error),
@@ -83,8 +83,8 @@ impl GmailApi {
                         break;
                     }
                     fetched.bounces += 1;
-                    // Within a record that adds so many, the headers have to do: it would be read again for ever, which
-                    // loses all that comes behind it.
+                    // A record that adds too many gets only headers: otherwise it would be read again forever, and
+                    // later records never.
                     let whole = if is_enough || found.size_estimate > LARGEST_WHOLE {
                         None
                     } else {
@@ -102,7 +102,7 @@ impl GmailApi {
     }
 }
 
-/// Whether the next check can go on at this place: behind any message found by time, and behind whole records.
+/// Whether the next check can continue from this position: after any message found by time, or after a whole record.
 fn may_stop(added: &[Added], place: usize) -> bool {
     match added.get(place) {
         Some(next) if next.record == 0 => place > 0,

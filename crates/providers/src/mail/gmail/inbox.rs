@@ -79,7 +79,7 @@ impl GmailApi {
         Ok(ProviderResponse::read(response, MAXIMUM_ANSWER, self.clock.now()).await)
     }
 
-    /// A list, or what the mailbox says of itself; `None` if Gmail reports that it doesn't exist.
+    /// A list, or the mailbox's profile; `None` if Gmail reports that it doesn't exist.
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         account: &MailboxAccess,

@@ -1,4 +1,4 @@
-//! One message, as Gmail answers it: its headers, or all of it in base64.
+//! One message, as Gmail returns it: its headers, or all of it in base64.
 
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
@@ -13,7 +13,7 @@ use crate::mail::transport::MailboxAccess;
 
 pub(super) const MESSAGES: &str = "/gmail/v1/users/me/messages";
 
-/// Gmail writes the padding, and others that speak its API may not.
+/// Gmail writes the padding; other servers with its API may not.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new()
@@ -21,7 +21,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Characters of base64 that hold as much of a message as is read.
+/// The base64 length of the part of a message that is read.
 const ENCODED: usize = BOUNCE_BYTES.div_ceil(3) * 4;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ const ENCODED: usize = BOUNCE_BYTES.div_ceil(3) * 4;
 pub(super) struct Metadata {
     #[serde(default)]
     pub(super) payload: Payload,
-    /// Bytes of the message, about.
+    /// The approximate size of the message, in bytes.
     #[serde(default)]
     pub(super) size_estimate: u64,
 }
@@ -92,7 +92,7 @@ impl GmailApi {
         Ok(whole.map(|whole| whole.beginning()))
     }
 
-    /// A message; `None` if it was deleted meanwhile, or can't be read, now or later: it must not hide those behind it.
+    /// A message; `None` if it was deleted meanwhile, or can never be read: it must not block later ones.
     async fn message<T: DeserializeOwned>(
         &self,
         account: &MailboxAccess,

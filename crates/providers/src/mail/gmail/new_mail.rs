@@ -1,4 +1,4 @@
-//! New mail of a Gmail mailbox: what its history added to the inbox, and the bounces that it added to the spam.
+//! New mail of a Gmail mailbox: messages that its history added to the inbox, and bounces that it added to spam.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::mail::transport::MailboxAccess;
 const PROFILE: &str = "/gmail/v1/users/me/profile";
 const HISTORY: &str = "/gmail/v1/users/me/history";
 
-/// Where mail is looked for.
+/// The labels that are read.
 const INBOX: &str = "INBOX";
 const SPAM: &str = "SPAM";
 
@@ -50,7 +50,7 @@ pub(super) struct Profile {
     history_id: String,
 }
 
-/// What the history added under one label.
+/// The messages that the history added under one label.
 struct Additions {
     added: Vec<Added>,
     /// The history id up to which all additions are known.
@@ -75,7 +75,7 @@ impl GmailApi {
         let Some(spam) = self.additions(account, start, SPAM).await? else {
             return Ok(None);
         };
-        // Both go on from the same record, and what one of them has read beyond it is read again.
+        // Both continue from the same record; messages that one has read beyond it are read again.
         let more = inbox.more || spam.more;
         let ends = [&inbox, &spam]
             .into_iter()
@@ -152,7 +152,7 @@ impl GmailApi {
     }
 
     /// New messages since a point in time: the newest ones, up to the limit of one check. If an earlier check has
-    /// `begun` with it: the history id from which the history is read afterwards, and what was taken already.
+    /// `begun` this: the history id to continue from afterwards, and the messages already taken.
     pub(super) async fn since_time(
         &self,
         account: &MailboxAccess,
@@ -238,7 +238,7 @@ impl GmailApi {
     }
 }
 
-/// Each message once, where it comes first.
+/// Each message once, at its first position.
 fn keep_first(added: &mut Vec<Added>) {
     let mut seen = HashSet::new();
     added.retain(|one| seen.insert(one.id.clone()));

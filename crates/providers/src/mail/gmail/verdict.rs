@@ -33,7 +33,7 @@ const SWITCHED_OFF: [&str; 3] = ["accessNotConfigured", "SERVICE_DISABLED", "API
 /// failed.") have been reported for one call in a hundred, and pass.
 const NO_MAILBOX: &str = "mail service not enabled";
 
-/// What precedes a time in the text of an error.
+/// The text before the time in an error.
 const RETRY_AFTER: &str = "Retry after ";
 
 /// The meaning of a response that isn't a success.
@@ -131,7 +131,7 @@ fn meaning(answer: &ProviderResponse, now: DateTime<Utc>) -> Meaning {
         // The server did not receive the whole request (RFC 9110 §15.5.9).
         408 => Meaning::Later(wait),
         400.. => Meaning::Refused,
-        // It points elsewhere, and the token must not be sent there.
+        // It redirects, and the token must not be sent there.
         300.. => Meaning::Later(wait),
         _ => Meaning::Unclear,
     }

@@ -13,7 +13,7 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use crate::answer::{self, causes};
-use crate::mail::transport::{Leave, MailboxAccess};
+use crate::mail::transport::{MailboxAccess, SendPermit};
 use crate::mail::withheld::{self, Unanswered};
 use mailgate_types::web_address::names_loopback;
 
@@ -153,14 +153,14 @@ impl Api {
         finish(request, patience).await
     }
 
-    /// Sends a MIME message in base64; its last piece is sent only after `leave` has agreed.
+    /// Sends a MIME message in base64; its last piece is sent only after `permit` allows it.
     pub(super) async fn send_mime(
         &self,
         account: &MailboxAccess,
         address: &str,
         base64: String,
         patience: Patience,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Result<GraphResponse, CallError> {
         let limit = patience.left();
         let request = self
@@ -168,7 +168,7 @@ impl Api {
             .header(CONTENT_TYPE, MIME)
             .timeout(limit);
         match withheld::WithheldContent::text(base64)
-            .send(request, leave)
+            .send(request, permit)
             .await
         {
             Ok(response) => Ok(answer_of(response).await),
@@ -208,7 +208,7 @@ impl Api {
         finish(request, patience).await
     }
 
-    /// The beginning of what is at a URL, `limit` bytes at most: a message in MIME.
+    /// The beginning of the content at a URL, `limit` bytes at most: a message in MIME.
     pub(super) async fn beginning(
         &self,
         account: &MailboxAccess,

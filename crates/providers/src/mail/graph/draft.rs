@@ -1,7 +1,7 @@
 //! Converts a MIME message to Graph's JSON, for messages that are too large to be submitted whole: the fields of a
 //! draft, and separate attachments.
 //!
-//! Exchange rebuilds the message from its fields. One whose structure would be lost so is refused.
+//! Exchange rebuilds the message from its fields. Messages whose structure would be lost are refused.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -171,7 +171,7 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure
         .chain(&cc)
         .chain(&bcc)
         .map(|named| {
-            // Graph may not take what isn't quite an address.
+            // Graph may reject a malformed address.
             let is_one = EmailAddress::parse(&named.address).is_ok();
             if is_one {
                 comparison_key(&named.address)
@@ -275,7 +275,7 @@ fn addressees(address: &Address<'_>) -> Vec<Addressee> {
         .iter()
         .filter_map(|entry| {
             let (name, address) = (entry.name.as_deref(), entry.address.as_deref()?);
-            // The parser takes a quoted local part without angle brackets for a display name.
+            // The parser mistakes a quoted local part without angle brackets for a display name.
             Some(if address.starts_with('@') {
                 Addressee {
                     name: None,
@@ -379,8 +379,8 @@ fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
         .join(" ")
 }
 
-/// The ids of a thread that fit a property: the first and the last ones, as RFC 5537 §3.4.4 shortens References. One
-/// that is longer than a property is no id.
+/// The ids of a thread that fit a property: the first and the last ones, as RFC 5537 §3.4.4 shortens References. An id
+/// longer than a property is dropped.
 fn shortened(ids: String) -> String {
     let mut from = ids.len().saturating_sub(FURTHER_HEADER_BYTES);
     if from == 0 {
@@ -406,7 +406,7 @@ fn subject(message: &Message<'_>) -> String {
         .unwrap_or_default()
 }
 
-/// The name that a part has as a file. Encoded words may not stand there (RFC 2047 §5), and do.
+/// A part's file name. Encoded words aren't allowed there (RFC 2047 §5), but occur.
 fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
     let naming = [HeaderName::ContentType, HeaderName::ContentDisposition];
     let (mut header, mut is_joined, mut is_continued) = (Vec::new(), false, false);
@@ -418,7 +418,7 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
         let raw = mime.get(field.offset_start as usize..field.offset_end as usize);
         let value = joined(raw.unwrap_or_default());
         is_joined |= matches!(value, Cow::Owned(_));
-        // Of a name in pieces (RFC 2231 §3) beside another the parser makes neither.
+        // The parser returns neither of a name in pieces (RFC 2231 §3) and a second name.
         is_continued |= memchr::memmem::find(&value, b"*0").is_some();
         for piece in [
             field.name().as_bytes(),
@@ -443,8 +443,8 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// The name of a file. Of a plain and an extended one the extended one counts (RFC 6266 §4.3), which the parser doesn't
-/// tell apart: it is there for the letters that the other can't have.
+/// A file name. An extended one takes precedence over a plain one (RFC 6266 §4.3). The parser doesn't distinguish them,
+/// but only the extended one can have non-ASCII letters.
 fn named<'a>(part: &'a MessagePart<'_>) -> Option<&'a str> {
     let of = |kind: Option<&'a ContentType<'_>>, name: &str| {
         let attributes = kind?.attributes()?.iter();
@@ -513,7 +513,8 @@ fn octets(mime: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
     transfer_encoding::decoded(part.encoding, mime.get(start..end).unwrap_or_default())
 }
 
-/// Reads a text as others do whose character set has another name, is none, or is ASCII although the text isn't.
+/// Decodes text, as other programs do, if its character set has an unusual name, is unknown, or is ASCII although the
+/// text isn't.
 fn settle_charset(mime: &[u8], part: &mut MessagePart<'_>) {
     let Some(octets) = octets(mime, part).filter(|octets| !octets.is_ascii()) else {
         return;

@@ -1,6 +1,6 @@
 //! Messages whose structure is their content: a signature is over the bytes of a part, an invitation is an alternative
-//! of the text. Exchange rebuilds a message from a draft's text and its files, and knows no more than
-//! `multipart/mixed`, `alternative` and `related`: of anything else recipients would get loose files.
+//! of the text. Exchange rebuilds a message from a draft's text and its files, and supports only `multipart/mixed`,
+//! `alternative` and `related`: recipients would get anything else as separate files.
 
 use mail_parser::{ContentType, Message, MessagePart, MimeHeaders, PartType};
 
@@ -28,7 +28,7 @@ fn is_indivisible(part: &MessagePart<'_>, is_whole: bool) -> bool {
     }
 }
 
-/// A child that has its place in an alternative or beside a root, and would lose it.
+/// A child that would lose its position in an alternative or beside a root.
 fn lost_child<'a>(message: &'a Message<'a>, part: &MessagePart<'_>) -> Option<&'a MessagePart<'a>> {
     let PartType::Multipart(children) = &part.body else {
         return None;
@@ -39,7 +39,7 @@ fn lost_child<'a>(message: &'a Message<'a>, part: &MessagePart<'_>) -> Option<&'
             let (kind, subtype) = words(child);
             kind == "text" && !matches!(subtype.as_str(), "plain" | "html") && !is_file(child)
         }),
-        // RFC 2387 §3.2: the first part is the root, which is all that a reader shows of them.
+        // RFC 2387 §3.2: the first part is the root, the only one that a reader shows.
         "related" => {
             (children.next()).filter(|root| !matches!(words(root).0.as_str(), "text" | "multipart"))
         }
@@ -64,7 +64,7 @@ fn words(part: &MessagePart<'_>) -> (String, String) {
     })
 }
 
-/// For the error, which shows no more of it than the field's own words (RFC 6838 §4.2).
+/// For the error, which shows only characters that a media type may have (RFC 6838 §4.2).
 fn media_type(part: &MessagePart<'_>) -> String {
     let (kind, subtype) = words(part);
     let shown = format!("{kind}/{subtype}");

@@ -12,7 +12,7 @@ use super::verdict::is_unseen;
 use super::{Graph, Prepared};
 use crate::mail::own_headers::own_log_id;
 use crate::mail::sent_copy::{Found, Sought};
-use crate::mail::transport::{Leave, MailboxAccess};
+use crate::mail::transport::{MailboxAccess, SendPermit};
 use crate::mail::verdict::{Failure, Verdict};
 use mailgate_types::message::Message;
 
@@ -37,18 +37,18 @@ pub(super) enum State {
 }
 
 impl Graph {
-    /// Sends a draft; retries if it could not be found although it exists as a draft. `leave` is asked each time.
+    /// Sends a draft; retries if it could not be found although it exists as a draft. `permit` is checked each time.
     pub(super) async fn send_draft(
         &self,
         account: &MailboxAccess,
         id: &str,
         patience: Patience,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
     ) -> Result<GraphResponse, CallError> {
         let address = self.api.address(&format!("/messages/{}/send", encoded(id)));
         let mut pauses = UNSEEN.into_iter();
         loop {
-            leave.ask().await.map_err(CallError::Withheld)?;
+            permit.check().await.map_err(CallError::Withheld)?;
             let answer = self
                 .api
                 .call(
@@ -86,8 +86,8 @@ impl Graph {
         }
     }
 
-    /// The state of a draft after an answer that the mailbox or Graph is busy. Where that came from in front of Exchange,
-    /// which may have gone on, a draft counts only if it stays one.
+    /// The state of a draft after a response that the mailbox or Graph is busy. If a gateway in front of Exchange sent
+    /// it, Exchange may have continued, so a draft counts only if it remains one.
     pub(super) async fn state_when_busy(
         &self,
         account: &MailboxAccess,
@@ -106,7 +106,7 @@ impl Graph {
         state
     }
 
-    /// Checks what became of a draft whose send had no clear response.
+    /// Checks whether a draft was sent whose send had no clear response.
     pub(super) async fn trace(
         &self,
         account: &MailboxAccess,
@@ -126,7 +126,7 @@ impl Graph {
                 return prepared.sent(message);
             }
         }
-        // It may still be on its way, so this only changes the message shown to people.
+        // It may still be in transit, so this only changes the text shown to people.
         if state == Some(State::Draft) {
             return Verdict::Unknown(Failure::own(format!(
                 "{failure}; it is still among the mailbox's drafts"
@@ -157,7 +157,7 @@ impl Graph {
         )
     }
 
-    /// For the looks at a draft from now on.
+    /// The timeouts for checks of a draft, from now on.
     fn tracing(&self) -> Patience {
         Patience {
             each: self.command,

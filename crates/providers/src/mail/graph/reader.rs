@@ -1,5 +1,5 @@
-//! Reads a mailbox through Graph: whether a message is among the sent items, and what the delta queries of inbox and
-//! junk folder report as new.
+//! Reads a mailbox through Graph: whether a message is among the sent items, and the new messages in the delta queries
+//! of the inbox and junk folder.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -27,7 +27,7 @@ use refusal::{is_final, nonsense, refused, unreachable};
 const INBOX: &str = "inbox";
 const JUNK: &str = "junkemail";
 
-/// How much is read of a copy, for its header.
+/// The number of bytes of a copy that are read, for its header.
 const HEADER_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize)]
@@ -41,8 +41,8 @@ struct Copy {
 }
 
 impl Graph {
-    /// Looks for a message among the sent items. Their list of headers has been seen to be empty, while those of the
-    /// whole message are there (microsoftgraph/microsoft-graph-docs issues 2716 and 18761, OfficeDev/office-js 5413).
+    /// Looks for a message among the sent items. Their list of headers can be empty although the message itself has
+    /// them (microsoftgraph/microsoft-graph-docs issues 2716 and 18761, OfficeDev/office-js 5413).
     pub(super) async fn look_among_sent(
         &self,
         account: &MailboxAccess,
@@ -108,7 +108,7 @@ impl Graph {
         since: DateTime<Utc>,
         until: Instant,
     ) -> Result<NewMail, ReadError> {
-        // Releases that read the inbox alone stored its link alone.
+        // Older releases read only the inbox and stored only its link.
         let (inbox, junk) = match cursor.and_then(|cursor| cursor.split_once(' ')) {
             Some((inbox, junk)) => (Some(inbox), Some(junk)),
             None => (cursor, None),

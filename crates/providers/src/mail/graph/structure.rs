@@ -1,6 +1,6 @@
-//! A message's parts by their delimiter lines (RFC 2046 §5.1.1), written anew so that the parser finds the same ones: it
-//! takes a delimiter anywhere in a line for one, doesn't see that an outer one ends what is within it, and reads only
-//! encodings and base64 without a fault.
+//! A message's parts by their delimiter lines (RFC 2046 §5.1.1), rewritten so that the parser finds the same ones: it
+//! accepts a delimiter anywhere in a line, doesn't let an outer one end the inner parts, and reads only flawless
+//! encodings and base64.
 //!
 //! Messages that the message encloses (§5.2.1) are taken out, each as one file: the parser descends into them without
 //! limit, and its result is dropped recursively, so that a few megabytes would overflow the stack and abort the process.
@@ -17,7 +17,7 @@ use mailgate_types::message_parser::message_parser;
 /// Maximum nesting of multiparts.
 const DEEPEST: usize = 100;
 
-/// A message that the parser reads right, and the messages that were taken out of it.
+/// A message that the parser reads correctly, and the messages that were taken out of it.
 pub(super) struct Opened<'a> {
     pub(super) mime: Vec<u8>,
     pub(super) enclosed: Vec<Enclosed<'a>>,
@@ -46,7 +46,7 @@ pub(super) struct Enclosed<'a> {
 /// A multipart that is still open.
 struct Open {
     boundary: Vec<u8>,
-    /// The one that is written in its place.
+    /// The delimiter that replaces it.
     unmistakable: String,
     has_parts: bool,
     /// Its parts are messages unless they say otherwise (RFC 2046 §5.1.5).
@@ -55,17 +55,17 @@ struct Open {
 
 /// Where the next line is.
 enum Within {
-    /// Within a part's headers, which began here.
+    /// Within a part's headers: where they began.
     Headers(usize),
-    /// Within an enclosed message, whose part has these headers, and whose body began here.
+    /// Within an enclosed message: its part's headers, and where its body began.
     Message { headers: Range<usize>, body: usize },
-    /// Within an encoded part, whose body began here.
+    /// Within an encoded part: where its body began.
     Encoded(Encoding, usize),
     /// In another part's body, or between parts.
     Body,
 }
 
-/// Writes a message anew.
+/// Rewrites a message.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes `with` in place of what is there in the message.
+    /// Replaces a range of the message by `with`.
     fn replace(&mut self, range: Range<usize>, with: &[u8]) {
         self.written
             .extend_from_slice(&self.mime[self.done..range.start]);
@@ -296,7 +296,7 @@ fn closing(open: &[Open]) -> Result<String, Failure> {
     }))
 }
 
-/// If the whole message is one, keeps its other headers.
+/// If the whole message is a single enclosed message, keeps its other headers.
 fn keep_own_headers(headers: &[u8], kept: &mut Vec<u8>) {
     for field in fields_in(headers, 0..headers.len()) {
         let field = &headers[field];
@@ -323,7 +323,7 @@ impl<'a> Enclosed<'a> {
     }
 }
 
-/// Whether a Content-Type field that declares no message might be taken to.
+/// Whether a Content-Type field could be misread as declaring a message.
 fn names_message(field: &[u8]) -> bool {
     let field = field.to_ascii_lowercase();
     let parameters = memchr::memchr(b';', &field).unwrap_or(field.len());
@@ -348,7 +348,7 @@ fn is_message(part: &MessagePart<'_>, is_digest: bool) -> bool {
             .any(|it| subtype.eq_ignore_ascii_case(it))
 }
 
-/// What a multipart's Content-Type says.
+/// The parameters of a multipart's Content-Type.
 struct Multipart {
     subtype: String,
     boundary: Vec<u8>,
@@ -416,7 +416,7 @@ fn is_named(field: &[u8], name: &[u8]) -> bool {
 }
 
 fn begins(field: &[u8], name: &[u8]) -> bool {
-    // The parser takes no blanks at the beginning for a continuation where there is nothing before.
+    // The parser doesn't treat leading blanks as a continuation if no field precedes them.
     let field = field.trim_ascii_start();
     field
         .get(..name.len())

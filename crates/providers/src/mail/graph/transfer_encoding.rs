@@ -14,7 +14,7 @@ use crate::mail::verdict::Failure;
 pub(super) fn declared(field: &[u8]) -> Result<Encoding, Failure> {
     let value = field.splitn(2, |octet| *octet == b':').nth(1);
     let value = String::from_utf8_lossy(value.unwrap_or_default());
-    // In quotes, with a comment or a parameter it is none (RFC 2045 §6.1), and others read it all the same.
+    // Quotes, a comment or a parameter make it invalid (RFC 2045 §6.1), but other programs accept it.
     let word = value.split([';', '(']).next().unwrap_or_default();
     let word = word.replace('"', "").trim().to_ascii_lowercase();
     match word.as_str() {
@@ -44,7 +44,7 @@ pub(super) const fn field(encoding: Encoding) -> &'static str {
     }
 }
 
-/// Encoded content without the faults that others overlook; `None` if it has none.
+/// Encoded content without the faults that other programs tolerate; `None` if it has none.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub(super) fn decoded(encoding: Encoding, content: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What says that it is encoded, and isn't.
+/// The error for content that isn't in its declared encoding.
 pub(super) fn not_decoded() -> Failure {
     Failure::own(
         "5.6.0 The message can't be parsed: what it has in base64 or quoted-printable isn't",
@@ -82,7 +82,7 @@ fn plain_base64(content: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         match octet {
             b'\r' | b'\n' => {}
             b'=' => padding += 1,
-            // Something else begins: nobody knows what.
+            // Something unknown follows.
             _ if is_letter(octet) && padding > 0 => return Err(not_decoded()),
             _ if is_letter(octet) => letters += 1,
             _ => is_plain = false,
@@ -100,9 +100,8 @@ fn plain_base64(content: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(plain))
 }
 
-/// Quoted-printable whose every `=` is followed by what may follow it (RFC 2045 §6.7); `None` if it is so already. One
-/// that stands by itself is a letter; and behind a soft break at the end there is nothing: of it, the parser would take
-/// away what is before.
+/// Quoted-printable with only valid uses of `=` (RFC 2045 §6.7); `None` if it is so already. A lone `=` is a letter. A
+/// soft break at the end is removed: the parser would drop the text before it.
 fn plain_quoted_printable(content: &[u8]) -> Option<Vec<u8>> {
     let (mut plain, mut done) = (Vec::new(), 0);
     for equals in memchr::memchr_iter(b'=', content) {
@@ -121,7 +120,7 @@ fn plain_quoted_printable(content: &[u8]) -> Option<Vec<u8>> {
             _ => (equals + 1, b"=3D"),
         };
         let before = &content[done..equals];
-        // Blanks that end a line are none.
+        // A blank that now ends the line must be encoded, or it would be dropped.
         let (before, with): (_, &[u8]) = match before.split_last() {
             Some((b' ', others)) if with.is_empty() => (others, b"=20"),
             Some((b'\t', others)) if with.is_empty() => (others, b"=09"),

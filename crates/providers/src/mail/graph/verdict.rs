@@ -105,7 +105,7 @@ pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
     }
     let throttled = words.says(&THROTTLED);
     match (status, stage) {
-        // A gateway's that has lost patience with Exchange, which went on (learn.microsoft.com/answers/questions/1465421).
+        // From a gateway that timed out while Exchange continued (learn.microsoft.com/answers/questions/1465421).
         (503, Stage::Submission) if words.code.is_empty() => Verdict::Unknown(failure),
         (429 | 503, _) => later(retry_after),
         (400..500, _) if throttled => later(retry_after),

@@ -14,7 +14,7 @@ use mailgate_types::message::Message;
 
 impl Connection {
     /// Whether the opened mailbox has a message with this log id that arrived about `at` or later: without the day, a
-    /// server would look into every message that it has.
+    /// server would search every message.
     pub(super) async fn has(&mut self, id: LogId, at: DateTime<Utc>) -> Result<bool, ImapError> {
         // The server's days may be another zone's.
         let since = at.checked_sub_days(Days::new(2)).unwrap_or(at);
@@ -55,7 +55,7 @@ impl Connection {
                 Response::Tagged(its, status) if its == tag => {
                     return match (status.condition, message) {
                         (Condition::Ok, None) => Ok(()),
-                        // It was not even asked for.
+                        // The server sent no continuation request.
                         (Condition::Ok, Some(_)) => Err(NotAResponse.into()),
                         _ => Err(ImapError::Refused(status)),
                     };

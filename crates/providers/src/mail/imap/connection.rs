@@ -63,7 +63,7 @@ pub(super) enum ImapError {
     Token(#[from] Unspeakable),
     #[error("{} {}", .0.code_name(), .0.text)]
     Refused(Status),
-    #[error("the server said good-bye: {} {}", .0.code_name(), .0.text)]
+    #[error("the server closed the connection: {} {}", .0.code_name(), .0.text)]
     Bye(Status),
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Examined {
     pub(super) uid_next: Option<u32>,
 }
 
-/// Which of the messages that a search finds are kept.
+/// The part of a search result that is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keep {
     /// This many of the oldest ones from a UID on.
@@ -89,7 +89,7 @@ pub(super) enum Keep {
 #[derive(Debug)]
 pub(super) struct Headers {
     pub(super) received: Received,
-    /// It is worth reading whole.
+    /// It should be fetched whole.
     pub(super) is_read_whole: bool,
 }
 
@@ -149,8 +149,8 @@ impl Connection {
         }
     }
 
-    /// Shows an access token, with the command (RFC 4959) or once asked. The server rejects it with a continuation that
-    /// explains the error, which is to be answered; only then does the final status follow.
+    /// Presents an access token, with the command (RFC 4959) or when prompted. The server rejects it with a
+    /// continuation that explains the error; the final status follows only after a response to it.
     pub(super) async fn authenticate(
         &mut self,
         username: &str,
@@ -354,7 +354,7 @@ impl Connection {
             }
         });
         match fetched.await {
-            // One that is damaged there stays so, and must not hide those behind it.
+            // A damaged message stays damaged, and must not block later ones.
             Err(ImapError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
             Ok(()) => Ok(message),

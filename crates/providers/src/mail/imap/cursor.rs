@@ -26,8 +26,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// `7:11`, or `7:11;9:3` with a junk folder. Releases that read the inbox alone wrote the former, and take the latter
-/// for none: they read by time then, and report nothing twice.
+/// `7:11`, or `7:11;9:3` with a junk folder. Older releases, which read only the inbox, wrote the former and ignore the
+/// latter: they then read by time, and report nothing twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cursor {
     pub(super) inbox: Place,

@@ -1,4 +1,4 @@
-//! Reads what is new in a folder that has been opened.
+//! Reads new messages in an open folder.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
@@ -27,11 +27,11 @@ pub(super) enum FolderError {
 pub(super) struct Limits {
     /// Messages that are fetched whole, since they may be bounces.
     pub(super) bounces: usize,
-    /// From now on nothing more is fetched, but for the first message.
+    /// From this time on nothing more is fetched, except the first message.
     pub(super) until: Instant,
 }
 
-/// What is new in a folder.
+/// New messages in a folder.
 #[derive(Debug)]
 pub(super) struct Read {
     /// Oldest first.
@@ -44,8 +44,8 @@ pub(super) struct Read {
     pub(super) is_broken: bool,
 }
 
-/// Reads what is new since `known`; without it, or if it is no longer valid, since `since`. Fetches whole what may be a
-/// bounce, and stops before the message that exceeds the limits.
+/// Reads new messages since `known`; without it, or if it is no longer valid, since `since`. Fetches possible bounces
+/// whole, and stops before the message that exceeds the limits.
 pub(super) async fn read_new(
     connection: &mut Connection,
     folder: &Examined,
@@ -73,9 +73,9 @@ pub(super) async fn read_new(
                 break;
             }
             Err(error) if progress.reached.is_none() => return Err(error.into()),
-            // What was read is kept: a slow server is read in several checks.
+            // The messages read so far are kept: a slow server is read in several checks.
             Err(error) => {
-                tracing::debug!(%error, "a folder was read in part");
+                tracing::debug!(%error, "a folder was read only partly");
                 (more, is_broken) = (true, true);
                 break;
             }
@@ -99,7 +99,7 @@ struct Progress {
     messages: Vec<Received>,
     /// The first UID that has not been read; none before the first message.
     reached: Option<u32>,
-    /// What is left of them.
+    /// The ones that are left.
     limits: Limits,
 }
 

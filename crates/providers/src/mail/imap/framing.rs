@@ -9,7 +9,7 @@ use crate::mail::received::BOUNCE_BYTES;
 const MAXIMUM_TEXT: usize = 4 * 1024 * 1024;
 
 /// Bytes of a literal that are kept; the rest is read and dropped, so that one message with a huge header doesn't block
-/// those behind it. Postfix accepts 100 kB of header, Gmail 500 kB; of a bounce this much is asked for.
+/// later ones. Postfix accepts 100 kB of header, Gmail 500 kB; a bounce is fetched up to this size.
 const KEPT_OF_LITERAL: usize = BOUNCE_BYTES;
 
 /// The longest literal that is read at all.
@@ -29,7 +29,7 @@ pub(super) struct Frame {
 
 /// The received bytes are not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server's answer is no IMAP response")]
+#[error("the server's answer isn't an IMAP response")]
 pub(super) struct NotAResponse;
 
 /// Splits received bytes into responses.

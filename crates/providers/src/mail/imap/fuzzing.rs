@@ -16,10 +16,10 @@ use crate::mail::received::Received;
 use crate::mail::received::fuzzing::check;
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
-/// Octets that are kept of a literal.
+/// The octets of a literal that are kept.
 const KEPT: usize = 256 * 1024;
 
-/// Any stream, however it is split; what is kept is bounded and safe for a log line.
+/// Any stream, however it is split; the kept data is bounded and safe for a log line.
 pub fn imap_responses(data: &[u8]) {
     let mut input = Input::new(data);
     let cuts = input.cuts();

@@ -1,15 +1,15 @@
-//! Parses a server's responses (RFC 9051 §7), as far as they are needed here. Everything else is [`Response::Other`]
+//! Parses the parts of a server's responses (RFC 9051 §7) that are needed here. Everything else is [`Response::Other`]
 //! and not parsed further; nothing is parsed recursively.
 
 use super::framing::{Frame, NotAResponse};
 
-/// Characters of a server's text that are kept.
+/// The characters of a server's text that are kept.
 const TEXT_LENGTH: usize = 500;
 
 /// One response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Response {
-    /// The server expects more of the command; a challenge, while it authenticates.
+    /// The server expects more of the command; during authentication, a challenge.
     Continue(String),
     /// The end of the command with this tag.
     Tagged(String, Status),
@@ -72,7 +72,7 @@ pub(super) struct Listed {
     pub(super) name: Vec<u8>,
 }
 
-/// What FETCH returned for a message.
+/// A message's data from FETCH.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Fetched {
     pub(super) uid: Option<u32>,

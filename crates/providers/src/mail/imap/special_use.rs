@@ -24,7 +24,7 @@ pub(super) const SENT: SpecialUse = SpecialUse {
     ],
 };
 
-/// Messages taken for spam.
+/// Spam.
 pub(super) const JUNK: SpecialUse = SpecialUse {
     attribute: "\\junk",
     names: &[

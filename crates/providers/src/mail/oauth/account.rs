@@ -1,5 +1,5 @@
-//! Identifies the account of a grant: the address that the provider itself vouches for, and the further ones in
-//! Exchange's directory.
+//! Identifies the account of a grant: the address that the provider has verified, and the further ones in Exchange's
+//! directory.
 //!
 //! Apps choose mailboxes by address, so an address that its holder could make up would let one user impersonate
 //! another.
@@ -17,7 +17,7 @@ use super::response::{Fields, NamedError, fields, names, text};
 use super::{OAuthClient, OAuthError, Tokens, read, refusal, unreachable};
 use mailgate_settings::{ProviderKind, UserinfoAuthentication};
 
-/// What a userinfo endpoint, Graph's `/me` or an id token says of an account.
+/// An account's claims, from a userinfo endpoint, Graph's `/me` or an id token.
 #[derive(Debug)]
 struct Claims {
     email: Option<String>,
@@ -29,11 +29,11 @@ struct Claims {
     user_principal_name: Option<String>,
     /// None for accounts without a directory.
     proxy_addresses: Option<Vec<String>>,
-    /// The fields that there are, for whoever misses one.
+    /// The names of all fields, for the error about a missing one.
     names: String,
 }
 
-/// Where an address stands in the claims: of the settings' field, and of the usual ones where they name none.
+/// The claim with the address: the field in the settings, or the usual ones if the settings name none.
 #[derive(Debug, Clone, Copy)]
 struct AddressField<'a>(&'a str);
 
@@ -42,7 +42,7 @@ impl AddressField<'_> {
         self.0.is_empty()
     }
 
-    /// What is missing where it isn't there.
+    /// The missing field, for the error.
     fn name(self) -> String {
         let name = if self.is_usual() { "email" } else { self.0 };
         name.to_owned()
@@ -62,7 +62,7 @@ impl Claims {
             email_verified: flag(fields, "email_verified"),
             xms_edov: flag(fields, "xms_edov"),
             preferred_username: address(text(fields, "preferred_username")),
-            // A field that was chosen has no substitute.
+            // A configured field has no substitute.
             mail: address(text(fields, "mail").filter(|_| field.is_usual())),
             user_principal_name: address(text(fields, "userPrincipalName")),
             proxy_addresses: (fields.get("proxyAddresses"))
@@ -74,7 +74,7 @@ impl Claims {
     }
 }
 
-/// A flag, which some providers send as a string or a number; what can't be read isn't set.
+/// A flag, which some providers send as a string or a number; an unreadable one isn't set.
 fn flag(fields: &Fields, name: &str) -> Option<bool> {
     Some(match fields.get(name)? {
         Value::Null => return None,
@@ -87,7 +87,7 @@ fn flag(fields: &Fields, name: &str) -> Option<bool> {
     })
 }
 
-/// What stands at a path of names and positions between dots. A name may have dots itself, as some claims' do.
+/// The value at a path of names and positions, separated by dots. A name may contain dots, as some claims do.
 fn at<'a>(fields: &'a Fields, path: &str) -> Option<&'a Value> {
     fields.get(path).or_else(|| {
         let (name, rest) = path.split_once('.')?;
@@ -106,7 +106,7 @@ fn within<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// The addresses of an account, as its provider vouches for them.
+/// The addresses of an account that its provider has verified.
 #[derive(Debug)]
 pub struct AccountAddresses {
     /// The primary address.
@@ -117,9 +117,9 @@ pub struct AccountAddresses {
 
 impl OAuthClient {
     /// The address of the account that the tokens belong to, which were exchanged with `code_verifier`: from the
-    /// userinfo endpoint, or from the id token if there is no such endpoint. Where the settings say where its keys are,
-    /// it is checked by them. Microsoft's came from the token endpoint itself, over TLS, so its signature need not be
-    /// checked (`OpenID` Connect Core §3.1.3.7).
+    /// userinfo endpoint, or from the id token if there is no such endpoint. If the settings name a JWKS URL, the id
+    /// token's signature is verified. Microsoft's came from the token endpoint itself, over TLS, so its signature need
+    /// not be checked (`OpenID` Connect Core §3.1.3.7).
     pub async fn address(
         &self,
         tokens: &Tokens,
@@ -282,8 +282,9 @@ fn read_claims(
     if !status.is_success() {
         return Err(refusal(status, body));
     }
-    let fields =
-        fields(body).ok_or(OAuthError::Nonsense("the account's data is no JSON object"))?;
+    let fields = fields(body).ok_or(OAuthError::Nonsense(
+        "the account's data isn't a JSON object",
+    ))?;
     match NamedError::of(&fields) {
         Some(error) => Err(error.meaning(status, false)),
         None => Ok(Claims::of(&fields, field)),
@@ -383,7 +384,7 @@ mod tests {
         }
     }
 
-    // SocialiteProviders/Yandex#1, grafana/grafana#15311: the address stands elsewhere.
+    // SocialiteProviders/Yandex#1, grafana/grafana#15311: the address is in another field.
     #[test]
     fn the_address_stands_where_the_settings_say() {
         let yandex = json!({
@@ -403,12 +404,12 @@ mod tests {
             (
                 &yandex,
                 "",
-                Err("email; there are: default_email, emails, id, login"),
+                Err("email; its fields: default_email, emails, id, login"),
             ),
             (
                 &yandex,
                 "emails.2",
-                Err("emails.2; there are: default_email, emails, id, login"),
+                Err("emails.2; its fields: default_email, emails, id, login"),
             ),
             (&nested, "data.user.mail", Ok("ada@x.example")),
             (&nested, "data.emails.0.value", Ok("ada@y.example")),

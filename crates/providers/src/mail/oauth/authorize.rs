@@ -1,4 +1,4 @@
-//! Where a user is sent to grant access (RFC 6749 §4.1.1, PKCE by RFC 7636 §4.3).
+//! The authorization URL where a user grants access (RFC 6749 §4.1.1, PKCE by RFC 7636 §4.3).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,23 +10,23 @@ use super::id_token::nonce;
 use mailgate_settings::ProviderKind;
 use mailgate_types::language::Language;
 
-/// What an authorization request says beside the client's own data.
+/// The parameters of an authorization request, besides the client's own.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthorizationRequest<'a> {
-    /// Where the code is to be brought.
+    /// The redirect URI.
     pub redirect_uri: &'a str,
-    /// Comes back with it.
+    /// The state, returned with the code.
     pub state: &'a str,
-    /// The secret that the code will be exchanged with; its digest is told.
+    /// The code verifier; only its digest is sent.
     pub code_verifier: &'a str,
     /// The account that the user is expected to choose.
     pub login_hint: Option<&'a str>,
-    /// The language that was asked for, where it isn't the browser's own, which the provider sees itself.
+    /// The requested language, unless it is the browser's own, which the provider sees itself.
     pub language: Option<Language>,
 }
 
 impl OAuthClient {
-    /// The provider's page for this request; `None` where the settings' address can't be read.
+    /// The provider's page for this request; `None` if the configured URL is invalid.
     #[must_use]
     pub fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Option<Url> {
         let mut url = Url::parse(&self.settings.authorize_url).ok()?;
@@ -42,20 +42,20 @@ impl OAuthClient {
                 .append_pair("code_challenge", &challenge)
                 .append_pair("code_challenge_method", "S256");
             match self.settings.kind {
-                // Without consent asked for, Google gives a refresh token the first time only.
+                // Unless consent is requested, Google returns a refresh token only the first time.
                 ProviderKind::Google => {
                     query
                         .append_pair("access_type", "offline")
                         .append_pair("prompt", "consent");
                 }
-                // Always asked: with an account named, Microsoft lets through at once whoever has agreed before,
-                // and one click on a stranger's link would connect the mailbox. It asks for consent where it is new.
+                // Always prompt: with a login hint, Microsoft skips the page for a user who has consented before, and
+                // one click on a stranger's link would connect the mailbox. It asks for new consent itself.
                 ProviderKind::Microsoft => {
                     query
                         .append_pair("response_mode", "query")
                         .append_pair("prompt", "select_account");
                 }
-                // OpenID Connect Core §11: offline access takes consent.
+                // OpenID Connect Core §11: offline access requires consent.
                 ProviderKind::Generic => {
                     query.append_pair("prompt", "consent");
                 }
@@ -73,14 +73,14 @@ impl OAuthClient {
         Some(url)
     }
 
-    /// The parameter by which the provider takes a language; `None` where none is known.
+    /// The provider's parameter for the language; `None` if none is known.
     fn language_parameter(&self) -> Option<&'static str> {
         let is_openid = self.settings.scopes.iter().any(|scope| scope == "openid");
         match self.settings.kind {
             ProviderKind::Google => Some("hl"),
-            // Its maintainers say that ui_locales isn't supported; its pages go by the browser.
+            // Its maintainers say that ui_locales isn't supported; its pages use the browser's language.
             ProviderKind::Microsoft => None,
-            // OpenID Connect Core §3.1.2.1: no error where a language isn't supported.
+            // OpenID Connect Core §3.1.2.1: an unsupported language isn't an error.
             ProviderKind::Generic => is_openid.then_some("ui_locales"),
         }
     }

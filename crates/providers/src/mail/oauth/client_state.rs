@@ -1,15 +1,15 @@
-//! Whether a provider accepts the OAuth client itself, as its last answer said: a client that is refused refreshes no
-//! token, and only the operator can help.
+//! Whether a provider accepts the OAuth client itself, by its last response: a rejected client can't refresh tokens,
+//! and only the operator can fix that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{OAuthError, Tokens};
 use mailgate_types::plugin::Plugin;
 
-/// Microsoft's code for a client secret that has expired. It is said with `invalid_client`, and not before.
+/// Microsoft's code for an expired client secret. It comes only with `invalid_client`.
 const EXPIRED: &str = "AADSTS7000222";
 
-/// Why a client is refused.
+/// Why a client is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     /// Its secret has expired.
@@ -18,7 +18,7 @@ enum Refusal {
     Refused,
 }
 
-/// What is known of one plugin's client.
+/// The state of one plugin's client.
 #[derive(Debug)]
 pub(super) struct ClientState {
     plugin: Plugin,
@@ -33,13 +33,13 @@ impl ClientState {
         }
     }
 
-    /// Keeps what a token endpoint's answer says of the client. A change is logged, once.
+    /// Records the client's state from a token endpoint's response. A change is logged once.
     pub(super) fn learn(&self, answer: Result<&Tokens, &OAuthError>) {
         let refusal = match answer {
             Ok(_) => None,
             Err(error) => match refusal(error) {
                 Some(refusal) => Some(refusal),
-                // A dead grant is the user's, which a provider says to a client that it accepts.
+                // A dead grant concerns the user; the provider reports it only to a client that it accepts.
                 None if error.grant_ended().is_some() => None,
                 None => return,
             },
@@ -77,7 +77,7 @@ impl ClientState {
     }
 }
 
-/// Whether an error's code means the client and not the grant: the standard's, or GitHub's and Zoho's.
+/// Whether an error code concerns the client and not the grant: the standard's, or GitHub's and Zoho's.
 pub(super) fn is_about_client(error: &str) -> bool {
     matches!(
         error,

@@ -1,6 +1,5 @@
-//! ID tokens that a provider's published keys have signed (`OpenID` Connect Core §3.1.3.7; RFC 7515, 7517 and 7518).
-//!
-//! Only signatures by a private key count: `none` and the HMACs, for which a public key would do, are no algorithms here.
+//! ID tokens signed with a provider's published keys (`OpenID` Connect Core §3.1.3.7; RFC 7515, 7517 and 7518).
+//! Only signatures by a private key count: `none` and the HMACs, which a public key could produce, are rejected.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,19 +18,19 @@ use tokio::sync::Mutex;
 use super::response::{Fields, text};
 use super::{OAuthClient, OAuthError, read, refusal, unreachable};
 
-/// How far the provider's clock may be off.
+/// The tolerated difference from the provider's clock.
 const SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// How long published keys are used, and how long where they can't be fetched again; and how soon they are asked for
-/// again, for a token that none of them has signed, or after a failure.
+/// How long published keys are used, and how long if they can't be fetched again; and the pause before they are fetched
+/// again, for a token with an unknown key or after a failure.
 const KEYS_LIFE: TimeDelta = TimeDelta::days(1);
 const KEYS_LONGEST: TimeDelta = TimeDelta::days(2);
 const KEYS_PAUSE: TimeDelta = TimeDelta::minutes(1);
 
-/// The most keys that are kept of a provider.
+/// Maximum keys kept per provider.
 const MOST_KEYS: usize = 100;
 
-/// What an ID token must say.
+/// The expected claims of an ID token.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
@@ -40,8 +39,8 @@ pub(super) struct Expected<'a> {
     pub(super) now: DateTime<Utc>,
 }
 
-/// The nonce of an authorization request, by which its ID token is known. It follows from the code verifier, which is
-/// kept for as long and is as secret.
+/// The nonce of an authorization request, which binds its ID token. It is derived from the code verifier, which is kept
+/// as long and is as secret.
 pub(super) fn nonce(code_verifier: &str) -> String {
     let digest = Sha256::new()
         .chain_update("nonce of ")
@@ -49,7 +48,7 @@ pub(super) fn nonce(code_verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
-/// The keys that a provider has published, as they were last fetched.
+/// A provider's published keys, as last fetched.
 #[derive(Debug, Default)]
 pub(super) struct PublishedKeys(Mutex<Fetched>);
 
@@ -58,7 +57,7 @@ struct Fetched {
     keys: Vec<PublicKey>,
     /// When they were fetched.
     at: Option<DateTime<Utc>>,
-    /// When they were asked for last, and why in vain.
+    /// The last attempt to fetch them, and its error.
     asked: Option<(DateTime<Utc>, Result<(), OAuthError>)>,
 }
 
@@ -68,14 +67,14 @@ fn is_past(age: TimeDelta, at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> boo
 }
 
 impl OAuthClient {
-    /// The claims of an ID token that the provider's keys have signed for this authorization.
+    /// The claims of an ID token that is signed with the provider's keys and belongs to this authorization.
     pub(super) async fn verified_claims(
         &self,
         token: &str,
         code_verifier: &str,
     ) -> Result<Fields, OAuthError> {
         let token = SignedToken::parse(token)?;
-        // One asks, and the others wait for the answer.
+        // One task fetches, and the others wait for it.
         let mut fetched = self.published_keys.0.lock().await;
         let now = self.clock.now();
         if is_past(KEYS_LIFE, fetched.at, now)
@@ -84,7 +83,7 @@ impl OAuthClient {
         {
             return Err(error);
         }
-        // A provider may change its keys at any time, and keep their names.
+        // A provider may change its keys at any time and keep their ids.
         if token.verify(&fetched.keys).is_err() {
             self.renew(&mut fetched, now).await?;
         }
@@ -99,7 +98,7 @@ impl OAuthClient {
         Ok(token.claims)
     }
 
-    /// Fetches the keys, unless they were asked for a moment ago: then that answer counts.
+    /// Fetches the keys, unless they were fetched a moment ago: then that result counts.
     async fn renew(&self, fetched: &mut Fetched, now: DateTime<Utc>) -> Result<(), OAuthError> {
         if let Some((at, answer)) = &fetched.asked
             && !is_past(KEYS_PAUSE, Some(*at), now)
@@ -142,7 +141,7 @@ impl OAuthClient {
 #[derive(Debug)]
 pub(super) struct PublicKey {
     id: Option<String>,
-    /// The only algorithm that it is for, where it says one.
+    /// Its only algorithm, if it names one.
     algorithm: Option<String>,
     material: Material,
 }
@@ -155,7 +154,7 @@ enum Material {
     Ed25519(Vec<u8>),
 }
 
-/// The keys of a JWK set that sign and are of a known kind; `None` where there is none.
+/// The signing keys of a JWK set, of known types; `None` if there are none.
 pub(super) fn public_keys(body: &[u8]) -> Option<Vec<PublicKey>> {
     let set: Fields = serde_json::from_slice(body).ok()?;
     let keys = set.get("keys")?.as_array()?.iter();
@@ -197,7 +196,7 @@ impl PublicKey {
         })
     }
 
-    /// Whether a token may be of this key, by the names of both.
+    /// Whether this key may have signed a token, by their key ids.
     fn may_sign(&self, token: &SignedToken<'_>) -> bool {
         let is_named = match (&token.key_id, &self.id) {
             (Some(named), Some(id)) => named == id,
@@ -240,7 +239,7 @@ fn rsa(algorithm: &str) -> Option<&'static RsaParameters> {
     })
 }
 
-/// A token in three parts (RFC 7515 §7.1), of which nothing is proven yet.
+/// An unverified token in three parts (RFC 7515 §7.1).
 #[derive(Debug)]
 pub(super) struct SignedToken<'a> {
     message: &'a str,
@@ -257,7 +256,7 @@ impl<'a> SignedToken<'a> {
             let (header, payload) = message.split_once('.')?;
             let json = |part| serde_json::from_slice::<Fields>(&decode(part)?).ok();
             let header = json(header)?;
-            // Extensions that must be understood (RFC 7515 §4.1.11): none is.
+            // Critical extensions (RFC 7515 §4.1.11): none is supported.
             if header.contains_key("crit") {
                 return None;
             }
@@ -351,7 +350,7 @@ mod tests {
     const ISSUER: &str = "https://login.mail.example/";
     const NOW: i64 = 1_764_000_000;
 
-    /// An RSA key whose private half is gone, and what it signed once.
+    /// An RSA public key without its private key, and a signature made earlier.
     const RSA_N: &str = "pfKF-jy7Vmr7SfWdTufXEHewn3aznPMNox1tHI7S6Eu4BWCBbxRQH8ENS22e1aNTyTyLD2188zsGZfvFEFd_K7Q3qhpDkzgCrBpJ\
      cA4WVjc8AMe6Xd41sdFVYi4niOy1137rqKjpwMOdtSnHluntLdCguVmVXf1xlgzjxlaevqezc3eYl0HyeK-6rljZ50uH_o9bbfWP\
      2GdEO1IWP-oDrTveRRPR_Tr8jKuLJKuNx5QGqss0w0rEjnoPCsxSRr9gWDX1ufwvQtBtyOycoHlcGhbV1lDTd3Gtsa2DRw0woLGv\
@@ -429,7 +428,7 @@ mod tests {
         })
     }
 
-    /// What is wrong with a token; empty where nothing is.
+    /// The error in a token; empty if there is none.
     fn problem(token: &str, keys: &[PublicKey], now: i64) -> String {
         let expected = Expected {
             issuer: ISSUER,

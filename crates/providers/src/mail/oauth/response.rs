@@ -1,5 +1,5 @@
-//! What an OAuth endpoint says (RFC 6749 §5.1, §5.2), read alike whatever the status: Zoho and GitHub say errors with
-//! 200, GitHub answers with a form, and others make an object of `error`.
+//! An OAuth endpoint's response (RFC 6749 §5.1, §5.2), parsed the same for any status: Zoho and GitHub return errors
+//! with 200, GitHub returns a form, and others make `error` an object.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::StatusCode;
@@ -16,8 +16,8 @@ use mailgate_types::event::DisconnectReason;
 const UNNAMED_LIFE: f64 = 3_600.0;
 const LONGEST_LIFE: f64 = 31_536_000.0;
 
-/// The words that say for sure that the grant is dead: the standard's, Zoho's, GitHub's and Slack's. A word that may
-/// also mean the client, an access token or a limit isn't one of them, such as `invalid_token` or `access_denied`.
+/// The error codes that prove that the grant is dead: the standard's, Zoho's, GitHub's and Slack's. Codes that may also
+/// concern the client, an access token or a limit are excluded, such as `invalid_token` or `access_denied`.
 const GRANT_DEAD: [&str; 9] = [
     "invalid_grant",
     "invalid_code",
@@ -37,14 +37,14 @@ pub(super) const SIGN_IN_REQUIRED: [DisconnectReason; 3] = [
     DisconnectReason::LoginRequired,
 ];
 
-/// Most names of fields that are told of an answer, and the longest one.
+/// Maximum field names shown in an error, and the longest name shown.
 const NAMES: usize = 20;
 const NAME_LENGTH: usize = 40;
 
-/// The fields of an answer.
+/// The fields of a response.
 pub(super) type Fields = Map<String, Value>;
 
-/// An answer's fields: of a JSON object, or of a form, whatever its Content-Type says; `None` for anything else.
+/// A response's fields: from a JSON object or a form, whatever its Content-Type; `None` for anything else.
 pub(super) fn fields(body: &[u8]) -> Option<Fields> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     match serde_json::from_slice(body) {
@@ -54,7 +54,7 @@ pub(super) fn fields(body: &[u8]) -> Option<Fields> {
     }
 }
 
-/// A form's fields. Nothing but one has an equals sign and no character that a form would encode.
+/// A form's fields. Only a form has an equals sign and no character that a form would encode.
 fn form(body: &[u8]) -> Option<Fields> {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"<>\"{}".contains(byte);
     if !body.contains(&b'=') || !body.iter().all(is_plain) {
@@ -69,9 +69,9 @@ fn form(body: &[u8]) -> Option<Fields> {
     Some(fields)
 }
 
-/// The names of an answer's fields, and never what stands in them, on one short line.
+/// The names of a response's fields, never their values, on one short line.
 pub(super) fn names(fields: &Fields) -> String {
-    // Whatever else a name could be, such as somebody's address.
+    // A name could be anything, such as someone's address.
     let is_name = |name: &&String| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
         name.len() <= NAME_LENGTH && name.bytes().all(is_plain)
@@ -90,16 +90,16 @@ pub(super) fn names(fields: &Fields) -> String {
     }
 }
 
-/// A field's text; `None` where it is blank or no text.
+/// A field's string; `None` if it is blank or not a string.
 pub(super) fn text<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     let text = fields.get(name)?.as_str()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// An error that an answer names.
+/// An error in a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedError {
-    /// Its code; empty where it has none.
+    /// Its code; empty if it has none.
     code: String,
     description: String,
 }
@@ -112,7 +112,7 @@ impl NamedError {
         }
     }
 
-    /// The error in these fields, if there is one: an empty one, null or false says that all is well.
+    /// The error in these fields, if there is one: an empty value, null or false means success.
     pub(super) fn of(fields: &Fields) -> Option<Self> {
         let beside = text(fields, "error_description");
         let named = match fields.get("error") {
@@ -131,14 +131,14 @@ impl NamedError {
             Some(Value::Bool(true)) => Some(Self::new("", beside)),
             _ => None,
         };
-        // Slack's way: whether it went well is a field of its own.
+        // Slack: success is a field of its own.
         let is_failed = fields.get("ok") == Some(&Value::Bool(false));
         named.or_else(|| is_failed.then(|| Self::new("", beside)))
     }
 
-    /// What it means with this status. `is_contradicted`: the answer has a token all the same.
+    /// Its meaning with this status. `is_contradicted`: the response also has a token.
     pub(super) fn meaning(self, status: StatusCode, is_contradicted: bool) -> OAuthError {
-        // Neither a server that has a problem nor one that is asked too often says for sure that a grant is dead.
+        // Neither a server error nor a rate limit proves that a grant is dead.
         let is_sure = (status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS)
             || status.is_success();
         let is = |word: &&str| word.eq_ignore_ascii_case(&self.code);
@@ -164,7 +164,7 @@ impl NamedError {
     }
 }
 
-/// The code in an error that is an object: a word rather than a number, which may be the status once more.
+/// The code in an error that is an object: a string rather than a number, which may repeat the status.
 fn code_in(error: &Fields) -> &str {
     ["code", "error", "type", "status", "reason"]
         .iter()
@@ -176,7 +176,7 @@ fn code_in(error: &Fields) -> &str {
         .unwrap_or_default()
 }
 
-/// What an answer with a bad status means.
+/// The meaning of a response with an error status.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     let named = fields(body).and_then(|fields| NamedError::of(&fields));
     named.unwrap_or_default().meaning(status, false)
@@ -185,8 +185,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
 /// The tokens in the response to a request made at `asked_at` for the scopes `asked`.
 ///
 /// # Errors
-///
-/// What the response says instead, whatever its status.
+/// The error in the response, whatever its status.
 pub(super) fn tokens(
     status: StatusCode,
     body: &[u8],
@@ -221,7 +220,7 @@ pub(super) fn tokens(
     let secret = |name| text(fields, name).map(SecretString::from);
     Ok(Tokens {
         access_token: SecretString::from(access_token),
-        // An empty one must not take the place of the one that works.
+        // An empty one must not replace one that works.
         refresh_token: secret("refresh_token"),
         expires_at: asked_at + life(fields.get("expires_in")),
         scopes: fields
@@ -250,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// `dead`, `sign in`, or the refusal's word; empty where no error is named.
+    /// `dead`, `sign in`, or the refusal's code; empty if there is no error.
     fn meaning(status: u16, body: &str) -> String {
         let status = StatusCode::from_u16(status).unwrap_or_default();
         match tokens(status, body.as_bytes(), DateTime::UNIX_EPOCH, &[]) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 const UNTOLD: [&str; 4] = ["openid", "email", "profile", "offline_access"];
 
 /// The scopes that a response's `scope` grants, without those that RFC 6749 §3.3 doesn't allow: words between spaces or
-/// commas, or a list of them. A comma within a scope that was `asked` for stays. `None` where it says nothing.
+/// commas, or a list of them. A comma within a scope that was `asked` for stays. `None` if it has none.
 pub(super) fn granted_in(scope: &Value, asked: &[String]) -> Option<Vec<String>> {
     let entries: Vec<&str> = match scope {
         Value::String(words) => vec![words],

@@ -1,4 +1,4 @@
-//! Which messages a received one answers (RFC 5322 §3.6.4).
+//! The messages that a received one replies to (RFC 5322 §3.6.4).
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use mailgate_types::message_id::{self, both_ends};
 /// Message-IDs of one message that are considered.
 pub(super) const REFERENCES: usize = 200;
 
-/// Bytes that they have together.
+/// Their maximum total length, in bytes.
 const BYTES: usize = 32 * 1024;
 
-/// In-Reply-To first, then References starting from the last one, deduplicated. Of a thread that is too long, both ends
-/// are kept: the message at hand, and the one that began it.
+/// In-Reply-To first, then References starting from the last one, deduplicated. If the thread is too long, both ends
+/// are kept: the latest message, and the one that began it.
 pub(super) fn answers(headers: &[u8], parsed: &Message<'_>) -> Vec<String> {
     let ids = |name: HeaderName<'static>| -> Vec<String> {
         raw_values(headers, parsed, name)

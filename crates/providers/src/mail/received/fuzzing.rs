@@ -10,7 +10,7 @@ use super::{LENGTH, Received, header_block, header_names};
 use mailgate_types::encoded_words::{decoded, joined};
 use mailgate_types::fuzzing::is_printable;
 
-/// Headers as a server sends them, and as an API lists them: what is kept is bounded, and safe for a database.
+/// Headers as a server sends them, and as an API lists them: the kept parts are bounded and safe for a database.
 pub fn received_mail(data: &[u8]) {
     let mut received = Received::parse(data);
     check(&received);

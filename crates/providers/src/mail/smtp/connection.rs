@@ -46,7 +46,7 @@ pub(crate) enum StageError {
     Connect(String, std::io::Error),
     #[error("no trusted TLS connection to {0}: {1}")]
     Tls(String, std::io::Error),
-    #[error("{0} offers no STARTTLS, and mail never leaves in clear")]
+    #[error("{0} offers no STARTTLS, and mail is never sent in clear")]
     NoStartTls(String),
     #[error("{0} sent something between STARTTLS and TLS")]
     Injected(String),
@@ -56,8 +56,8 @@ pub(crate) enum StageError {
     Broken(#[from] std::io::Error),
     #[error(transparent)]
     NotAReply(#[from] NotAReply),
-    #[error("the provider answered what it wasn't asked")]
-    Unasked,
+    #[error("the provider sent an unsolicited reply")]
+    Unsolicited,
     #[error("the provider answered out of turn: {} {}", .0.code, .0.lines.join(" "))]
     OutOfTurn(Reply),
     #[error("{0} offers neither AUTH PLAIN nor AUTH LOGIN")]
@@ -70,7 +70,7 @@ pub(crate) enum StageError {
     Withheld(String),
 }
 
-/// For an unexpected EOF the TLS library's only message is advice for programmers.
+/// For an unexpected EOF, the TLS library's own message is only advice for programmers.
 fn io_words(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         "it was closed by the provider".to_owned()

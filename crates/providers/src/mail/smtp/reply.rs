@@ -16,7 +16,7 @@ pub(crate) struct Reply {
 
 /// The received bytes are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server's answer is no SMTP reply")]
+#[error("the server's answer isn't an SMTP reply")]
 pub(crate) struct NotAReply;
 
 impl Reply {

@@ -1,4 +1,4 @@
-//! What waits for a subscriber's apps, added up by app, mailbox and reason.
+//! The waiting messages of a subscriber's apps, summed by app, mailbox and reason.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,7 +8,7 @@ use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::waiting_reason::WaitingReason;
 
-/// Messages of one app and mailbox that wait for the same.
+/// Messages of one app and mailbox that wait for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The app.
@@ -21,9 +21,9 @@ pub struct Group {
     pub email: Option<String>,
     /// The provider.
     pub plugin: Plugin,
-    /// What they wait for.
+    /// Why they wait.
     pub reason: WaitingReason,
-    /// How many there are.
+    /// Their number.
     pub messages: i64,
     /// Their total size in bytes.
     pub bytes: i64,
@@ -36,13 +36,13 @@ pub struct Group {
 /// The groups of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Groups {
-    /// Those with most messages first.
+    /// Those with the most messages first.
     pub groups: Vec<Group>,
     /// Whether these are all groups, with all of their messages.
     pub is_complete: bool,
 }
 
-/// What waits for all apps of a subscriber: exactly, including messages being tried again at the moment.
+/// The exact total of a subscriber's waiting messages, including those being retried at the moment.
 pub async fn usage_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -63,7 +63,7 @@ pub async fn usage_of(
     .await
 }
 
-/// Up to `most` groups of what waits for a subscriber's apps, over up to `read` messages.
+/// Up to `most` groups of a subscriber's waiting messages, over up to `read` messages.
 pub async fn groups(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

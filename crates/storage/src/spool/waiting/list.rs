@@ -15,9 +15,9 @@ pub struct Listed {
     pub id: LogId,
     /// The app that sends it.
     pub app: AppId,
-    /// The app's slug; `None` if the app is gone.
+    /// The app's slug; `None` if the app was deleted.
     pub slug: Option<String>,
-    /// The app's subscriber; `None` if the app is gone.
+    /// The app's subscriber; `None` if the app was deleted.
     pub subscriber: Option<SubscriberId>,
     /// The mailbox it is sent from.
     pub credential: CredentialId,
@@ -25,9 +25,9 @@ pub struct Listed {
     pub from_address: String,
     /// The provider.
     pub plugin: Plugin,
-    /// What it waits for.
+    /// Why it waits.
     pub reason: WaitingReason,
-    /// Whether a process has it in hand at the moment.
+    /// Whether a process has claimed it at the moment.
     pub in_progress: bool,
     /// The provider may already have it.
     pub outcome_unknown: bool,
@@ -35,7 +35,7 @@ pub struct Listed {
     pub attempts: i32,
     /// When the next attempt is due; `None` during the first.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// When it was taken; for a scheduled message, when it is to leave.
+    /// When it was accepted; for a scheduled message, its scheduled time.
     pub opened_at: DateTime<Utc>,
     /// Its size in bytes.
     pub size_bytes: i64,
@@ -81,8 +81,8 @@ impl TryFrom<Row> for Listed {
     }
 }
 
-/// Up to `limit` waiting messages, those due first first, of one app or of all, of one mailbox or any,
-/// for one reason or any.
+/// Up to `limit` waiting messages, earliest due first, of one app or of all, of one mailbox or any, for one reason or
+/// any.
 pub async fn list(
     connection: &mut PgConnection,
     app: Option<AppId>,

@@ -1,4 +1,4 @@
-//! Scheduled messages, which the log doesn't have yet.
+//! Scheduled messages, which aren't in the log yet.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId, lowest_uuid_
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
-/// A message that is to leave later.
+/// A scheduled message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheduled {
     /// The message.
@@ -40,28 +40,28 @@ pub struct Scheduled {
     pub size_bytes: i64,
     /// Whether files are attached.
     pub has_attachments: bool,
-    /// When it is to leave.
+    /// Its scheduled time.
     pub send_at: DateTime<Utc>,
-    /// What its sender attached to it.
+    /// The app's metadata.
     pub metadata: Metadata,
     /// How it was submitted; `None`: an earlier release didn't write it.
     pub door: Option<Door>,
 }
 
-/// Which scheduled messages, all of one subscriber.
+/// Selects scheduled messages of one subscriber.
 #[derive(Debug, Clone)]
 pub struct ScheduledFilter {
     /// The subscriber.
     pub subscriber: SubscriberId,
-    /// What they are like; their status doesn't matter.
+    /// The criteria; the status is ignored.
     pub matching: Matching,
     /// Only this one.
     pub id: Option<LogId>,
-    /// Only those that leave later than this one.
+    /// Only those scheduled after this one.
     pub after: Option<LogId>,
-    /// That leave from this moment on, in whole milliseconds.
+    /// Scheduled from this time on, in whole milliseconds.
     pub from: Option<DateTime<Utc>>,
-    /// That leave before this moment.
+    /// Scheduled before this time.
     pub before: Option<DateTime<Utc>>,
 }
 
@@ -77,14 +77,14 @@ impl ScheduledFilter {
         }
     }
 
-    /// From where on they are listed.
+    /// Where the list begins.
     fn start(&self) -> Uuid {
         let from = self.ids().0;
         self.after.map_or(from, |after| from.max(next(after.0)))
     }
 }
 
-/// The id behind this one.
+/// The id after this one.
 fn next(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_add(1))
 }
@@ -133,7 +133,7 @@ impl TryFrom<Row> for Scheduled {
     }
 }
 
-/// How many scheduled messages there are, as far as app, provider and time say. They are counted in the index, app by
+/// The number of scheduled messages, filtered by app, provider and time only. They are counted in the index, app by
 /// app: the quota bounds them.
 pub async fn count_scheduled(
     connection: &mut PgConnection,
@@ -158,7 +158,7 @@ pub async fn count_scheduled(
     .await
 }
 
-/// Up to `limit` scheduled messages without the first `offset`, the next to leave first.
+/// Up to `limit` scheduled messages after the first `offset`, the next one first.
 pub async fn list_scheduled(
     connection: &mut PgConnection,
     filter: &ScheduledFilter,

@@ -43,13 +43,13 @@ pub async fn release(connection: &mut PgConnection, id: SubscriberId) -> Result<
 pub struct Renewal {
     /// Its number, for the provider's idempotency key.
     pub number: i32,
-    /// The quantity that it asks for.
+    /// The requested quantity.
     pub quantity: i64,
 }
 
-/// Begins a request at `now` for the subscription that follows the one that has `ended`; `None` if the subscriber is
-/// gone. While nobody knows what became of the last one, which left after `unknown_since`, this is the same request once
-/// more; else it is a new one, for this quantity.
+/// Begins a request at `now` for the subscription that replaces the one that has `ended`; `None` if the subscriber was
+/// deleted. While the result of the last request, sent after `unknown_since`, is unknown, this repeats it; else it is a
+/// new one, for this quantity.
 pub async fn begin(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -78,7 +78,7 @@ pub async fn begin(
     .await
 }
 
-/// Stores that the provider has certainly refused the request of this number: the next one is another one.
+/// Stores that the provider has certainly refused the request with this number: the next one is new.
 pub async fn refuse(
     connection: &mut PgConnection,
     id: SubscriberId,

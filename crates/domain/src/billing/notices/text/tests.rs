@@ -1,4 +1,4 @@
-//! The words of each notice.
+//! The text of each notice.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -78,7 +78,7 @@ fn a_change_of_the_address_says_what_to_do_and_nothing_of_the_owner_to_strangers
             "{}",
             written.text
         );
-        // A stranger hears nothing that somebody has chosen; the owner sees which domain it really is.
+        // An unconfirmed address gets no chosen text; the owner sees the actual domain.
         let whole = format!("{} {}", written.subject, written.text);
         let is_of_owner = step != EmailChangeStep::Confirm;
         for theirs in ["ACME", "203.0.113.7", "(the domain xn--"] {

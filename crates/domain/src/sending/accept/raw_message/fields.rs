@@ -16,7 +16,7 @@ impl Field<'_> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// Whether it is as good as absent: no reader finds anything in it.
+    /// Whether it is effectively absent: no reader finds anything in it.
     pub(super) fn is_empty(&self) -> bool {
         is_empty(self.value)
     }

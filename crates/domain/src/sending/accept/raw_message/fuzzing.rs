@@ -102,7 +102,7 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
     rest.to_vec()
 }
 
-/// Nobody is named as a sender whom the mailbox isn't asked for.
+/// Every sender named in the message is checked against the mailbox.
 fn check_senders(octets: &[u8], submitted: &RawMessage) {
     let ended = [octets, b"\r\n"].concat();
     let parsed = message_parser().parse_headers(&ended);
@@ -141,7 +141,7 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
         };
         rest = &rest[place + line.len()..];
     }
-    // The parser ignores a field without a line end, such as the last one of a message by BDAT may be.
+    // The parser ignores a field without a line end, which a message by BDAT may end with.
     let ended = [octets, b"\r\n"].concat();
     let parser = MessageParser::new()
         .with_mime_headers()

@@ -1,5 +1,5 @@
-//! Whom the headers beside From name as the sender: mail programs show Sender ("on behalf of") and the Resent ones too.
-//! They are read as strictly as From.
+//! The senders in headers besides From: mail programs also show Sender ("on behalf of") and the Resent headers. They
+//! are read as strictly as From.
 
 use super::fields::{Field, fields};
 use super::sender::sole_address;
@@ -7,7 +7,7 @@ use crate::compose::of_sender;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::message::Message;
 
-/// A sender beside the one in From.
+/// A sender besides the one in From.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSender {
     /// The header.
@@ -16,12 +16,12 @@ pub struct NamedSender {
     pub address: EmailAddress,
 }
 
-/// A header names a sender in a way that readers may understand differently, or may be there once and isn't.
+/// A header names a sender ambiguously, or is repeated although it is allowed only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnclearSender(pub &'static str);
 
 impl NamedSender {
-    /// Those of a message with these fields whose address isn't `from`.
+    /// The senders in these fields whose address isn't `from`.
     pub(super) fn all(
         fields: &[Field<'_>],
         from: &EmailAddress,
@@ -48,7 +48,7 @@ impl NamedSender {
         Ok(found)
     }
 
-    /// The same of a message that was stored.
+    /// The same for a stored message.
     pub fn of_stored(message: &Message, from: &str) -> Result<Vec<Self>, UnclearSender> {
         let mut head = Vec::new();
         for chunk in message.chunks() {
@@ -58,7 +58,7 @@ impl NamedSender {
                 break;
             }
         }
-        // What was stored had readable headers, and an address in From.
+        // A stored message had readable headers, and an address in From.
         match (fields(&head), EmailAddress::parse(from)) {
             (Ok(fields), Ok(from)) => Self::all(&fields, &from),
             _ => Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! Headers in which an SMTP client tells something to the gateway alone: Bcc, Idempotency-Key, and the gateway's own,
-//! `X-Mailgate-…`. They are read, and removed before the message leaves, as are those that only receivers write.
+//! Headers from an SMTP client that are meant for the gateway alone: Bcc, Idempotency-Key, and the gateway's own,
+//! `X-Mailgate-…`. They are read, and removed before the message is sent, as are those that only receivers write.
 
 use bytes::Bytes;
 use mail_parser::{Header, HeaderName};
@@ -18,16 +18,16 @@ const fn other(name: &'static str) -> HeaderName<'static> {
 /// Names a submission, so that repeating it sends nothing twice.
 pub(super) const IDEMPOTENCY_KEY: HeaderName<'static> = other("Idempotency-Key");
 
-/// The time at which the message is to leave.
+/// The scheduled time.
 pub(super) const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
 
-/// What the names of headers begin with whose texts the app attaches to the message for itself; a key follows.
+/// The prefix of headers with the app's metadata; a key follows.
 const METADATA: &str = "X-Mailgate-Metadata-";
 
-/// The log id, which the message gets from the gateway alone.
+/// The log id, which only the gateway may set.
 const LOG_ID: HeaderName<'static> = other(LOG_ID_HEADER);
 
-/// The headers that are removed, beside those with [`METADATA`].
+/// The headers that are removed, besides those with [`METADATA`].
 pub(super) const PRIVATE: [HeaderName<'static>; 5] = [
     HeaderName::Bcc,
     HeaderName::ResentBcc,
@@ -41,11 +41,11 @@ pub(super) fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
     header.name().trim_end().eq_ignore_ascii_case(name.as_str())
 }
 
-/// A header that may be given once is given twice, or is not UTF-8.
+/// A header that is allowed only once is repeated, or is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotOne;
 
-/// The value of a header that may be given once, still folded; `None` if it isn't given.
+/// The value of a header that is allowed only once, still folded; `None` if there is none.
 pub(super) fn sole_value<'a>(
     headers: &[Header<'_>],
     content: &'a [u8],
@@ -96,14 +96,14 @@ pub(super) fn is_empty_one(header: &Header<'_>, content: &[u8]) -> bool {
         && value.is_some_and(is_empty)
 }
 
-/// The key of a header that holds a text for the app itself, as it is spelled.
+/// The key of a metadata header, as spelled.
 pub(super) fn metadata_key<'a>(header: &'a Header<'_>) -> Option<&'a str> {
     let name = header.name().trim_end();
     let (prefix, key) = name.split_at_checked(METADATA.len())?;
     prefix.eq_ignore_ascii_case(METADATA).then_some(key)
 }
 
-/// What the app attaches to the message for itself. Encoded words (RFC 2047) are decoded, folded lines joined.
+/// The app's metadata of the message. Encoded words (RFC 2047) are decoded, folded lines joined.
 pub(super) fn metadata(
     headers: &[Header<'_>],
     content: &[u8],

@@ -1,11 +1,11 @@
-//! Headers that only receivers' servers write. They are taken out of a submitted message, where nobody can have written
-//! a true one; one that the client's own signature covers can't be, since the signature would break.
+//! Headers that only receivers' servers write. They are removed from a submitted message, where they can't be genuine;
+//! one covered by the client's own signature can't be removed, since the signature would break.
 
 use super::fields::Field;
 use crate::compose::is_of_receivers;
 
-/// Whether a `DKIM-Signature` of the message covers such a header that is there (RFC 6376 §3.5, `h=`). Whether the
-/// signature holds isn't asked: a receiver will.
+/// Whether a `DKIM-Signature` of the message covers such a header that is there (RFC 6376 §3.5, `h=`). The signature
+/// isn't verified: receivers will do that.
 pub(super) fn is_signed(fields: &[Field<'_>]) -> bool {
     let name = |field: &Field<'_>| String::from_utf8_lossy(field.name).to_ascii_lowercase();
     let there: Vec<String> = fields

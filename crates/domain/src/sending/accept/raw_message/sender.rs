@@ -1,5 +1,5 @@
 //! The one address of a From field (RFC 5322 §3.6.2), parsed so strictly that no mail reader shows another one:
-//! anything that some take for a name and others for an address is rejected.
+//! anything that some read as a name and others as an address is rejected.
 
 use mail_parser::MessageParser;
 use mail_parser::decoders::charsets::map::charset_decoder;
@@ -22,7 +22,7 @@ enum Word<'a> {
     Plain(&'a str),
 }
 
-/// The address, if there is exactly one and nothing else can be taken for another: the name holds no other address,
+/// The address, if there is exactly one and nothing else can be mistaken for another: the name holds no other address,
 /// and an `@` only in quotes or if it is that same address.
 pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
     let text = String::from_utf8_lossy(value).replace("\r\n", "");
@@ -49,7 +49,7 @@ pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
         _ => return None,
     };
     let has_one_word = words.len() == 1;
-    // Some readers decode each word, some join them first, which may make an `@` of two halves.
+    // Some readers decode each word, others join them first, which may produce an `@` from two halves.
     let joined = joined(text.as_bytes());
     let is_hidden = [text.as_bytes(), &joined]
         .map(String::from_utf8_lossy)
@@ -104,8 +104,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
     }
 }
 
-/// An address whose local part needs no quotes, or only for spaces and dots. One that looks like an encoded word is
-/// another address to readers that decode first, and one that isn't UTF-8 differs in every reader.
+/// An address whose local part needs no quotes, or needs them only for spaces and dots. One that looks like an encoded
+/// word is another address to readers that decode first, and one that isn't UTF-8 differs in every reader.
 fn address(text: &str) -> Option<EmailAddress> {
     let address = EmailAddress::parse(text).ok()?;
     let local_part = address.local_part().trim_matches('"');

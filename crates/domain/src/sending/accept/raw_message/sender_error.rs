@@ -1,5 +1,5 @@
-//! What is wrong with the From field of a message that is refused. Only for the words of the refusal: whether it is
-//! refused is decided where the field is read.
+//! The error in the From field of a refused message. Only for the text of the refusal: the code that reads the field
+//! decides whether to refuse.
 
 use mailgate_types::display_name::AT_SIGNS;
 use mailgate_types::email_address::EmailAddress;
@@ -42,7 +42,7 @@ pub enum SenderError {
     /// The field has a control character.
     #[error("The From header has a control character in it")]
     ControlCharacter,
-    /// The field has several addresses, or what some reader may take for another.
+    /// The field has several addresses, or text that some reader may mistake for another.
     #[error(
         "From address not authorized: the From header names several addresses, or some reader may take another one \
          for the sender; a name holds no other address, and an @ only in quotes"
@@ -51,13 +51,13 @@ pub enum SenderError {
 }
 
 impl SenderError {
-    /// Whether the field is one that readers understand differently, and no mere mistake.
+    /// Whether readers understand the field differently, rather than it being a mere mistake.
     #[must_use]
     pub fn is_ambiguous(self) -> bool {
         matches!(self, Self::Several | Self::Ambiguous)
     }
 
-    /// What is wrong with this value of a From field.
+    /// The error in this value of a From field.
     pub(super) fn of(value: &[u8]) -> Self {
         let text = String::from_utf8_lossy(value).replace("\r\n", "");
         let text = text.trim();

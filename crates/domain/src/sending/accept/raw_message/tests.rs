@@ -119,7 +119,7 @@ fn what_is_wrong_with_a_sender_is_said() {
         (" root (Cron Daemon)", NoAddress),
         (" undisclosed-senders: ;", NoAddress),
         (" =?utf-8?q?Ad=C3=A4?=", NoAddress),
-        // What apps with names from a database send.
+        // Apps with names from a database send these.
         (" Lovelace, Ada <ada@x.y>", Name),
         (" [JIRA] Ada <ada@x.y>", Name),
         (" Ada (Sales <ada@x.y>", Name),
@@ -235,7 +235,7 @@ fn a_message_id_is_kept_as_it_stands_there() {
     }
 }
 
-// microsoft/mas#4747; RFC 6409 §8.2 and §8.3 speak of messages without one.
+// microsoft/mas#4747; RFC 6409 §8.2 and §8.3 cover messages without one.
 #[test]
 fn an_empty_date_or_message_id_counts_as_absent() {
     let date = "Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n";
@@ -375,7 +375,7 @@ fn a_time_to_leave_is_read_and_taken_off() {
         assert!(sent.ends_with(rest), "{sent}");
     }
     assert_eq!(with("").unwrap().send_at, None);
-    // Whether it has passed is asked once it is known whether its key has an answer.
+    // Whether it has passed is checked after its idempotency key.
     let past = with("X-Mailgate-Send-At: 2023-11-14T22:13:20Z\r\n").unwrap();
     assert!(past.send_at.is_some());
     let good = "X-Mailgate-Send-At: 2023-11-15T09:00:00Z\r\n";

@@ -15,7 +15,7 @@ fn converted(mime: &str, recipients: &[&str]) -> Draft {
     convert(mime.as_bytes(), &recipients).unwrap()
 }
 
-/// A name, and what is in the file.
+/// A file's name and content.
 fn files(draft: &Draft) -> Vec<(&str, &[u8])> {
     let files = draft.attachments.iter();
     files.map(|file| (&*file.name, &*file.content)).collect()
@@ -596,7 +596,7 @@ fn a_message_with_one_within_it_is_one_file_and_what_follows_another() {
         ]
     );
     assert_eq!(draft.fields["body"]["content"], "hello");
-    // In an encoding, as it shouldn't be (RFC 2046 §5.2.1), and of a name that another has.
+    // With a transfer encoding, which isn't allowed (RFC 2046 §5.2.1), and with a name that is already in use.
     let (first, second) = encoded.split_at(40);
     let mime = format!(
         "From: a@x.org\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n\

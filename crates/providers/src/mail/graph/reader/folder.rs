@@ -1,4 +1,4 @@
-//! What is new in a folder, by its delta query.
+//! New messages in a folder, from its delta query.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ const LOST_PLACE: [&str; 3] = ["SyncStateNotFound", "SyncStateInvalid", "ResyncR
 enum Asked {
     Page {
         entries: Vec<Entry>,
-        /// The URL of the page behind it, or of what will be new.
+        /// The URL of the next page, or of the next delta query.
         next: String,
         more: bool,
     },
@@ -33,7 +33,7 @@ enum Asked {
     Lost,
 }
 
-/// What was read of a folder.
+/// The messages read from a folder.
 pub(super) struct FolderMail {
     /// Oldest first.
     pub(super) messages: Vec<Received>,
@@ -45,10 +45,10 @@ pub(super) struct FolderMail {
 
 /// How far a folder has been read.
 struct Progress {
-    /// The URL of the page at hand.
+    /// The URL of the current page.
     address: String,
-    /// What was taken of this page. Graph's positions are those of pages, and the page is requested again if it is left
-    /// before its end.
+    /// The messages taken from this page. Graph's positions are pages, so a page that isn't finished is requested
+    /// again.
     taken: Taken,
     /// With the time when each was received.
     messages: Vec<(Option<String>, Received)>,
@@ -62,7 +62,7 @@ struct Progress {
 enum Reached {
     End,
     Limit,
-    /// Nowhere: the position is no longer valid.
+    /// The position is no longer valid.
     Nothing,
 }
 
@@ -79,7 +79,7 @@ impl Progress {
 }
 
 impl Graph {
-    /// What is new since `cursor`; without it, or if it is no longer valid, since `since`.
+    /// New messages since `cursor`; without it, or if it is no longer valid, since `since`.
     pub(super) async fn read_folder(
         &self,
         account: &MailboxAccess,
@@ -105,7 +105,7 @@ impl Graph {
         let (more, is_broken) = match reached {
             Ok(reached) => (!matches!(reached, Reached::End), false),
             Err(error) if progress.has_advanced => {
-                tracing::debug!(credential_id = %account.credential, folder, %error, "a folder was read in part");
+                tracing::debug!(credential_id = %account.credential, folder, %error, "a folder was read only partly");
                 (true, true)
             }
             Err(error) => return Err(error),
@@ -214,7 +214,7 @@ impl Graph {
             (None, Some(delta)) => (delta, false),
             (None, None) => return Err(nonsense()),
         };
-        // The token is sent nowhere else.
+        // The token must not be sent anywhere else.
         if !self.api.is_own(&next) {
             return Err(nonsense());
         }

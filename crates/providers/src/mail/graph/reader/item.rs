@@ -1,4 +1,4 @@
-//! One message of a page: its headers, and whole what its headers don't tell.
+//! One message of a page: its headers, or all of it if the headers aren't enough.
 
 use super::entry::{Entry, header_block};
 use super::refusal::{is_final, nonsense, refused, unreachable};
@@ -13,8 +13,8 @@ pub(super) const FIELDS: &str =
     "internetMessageId,subject,from,toRecipients,internetMessageHeaders,receivedDateTime";
 
 impl Graph {
-    /// A change doesn't always include the headers; those of a message deleted meanwhile are left out. Where they can't
-    /// be had for another reason, the fields have to do: they are enough to take it for a bounce, not for a reply.
+    /// A change doesn't always include the headers; those of a message deleted meanwhile are left out. If they are
+    /// missing for another reason, the fields are used: enough to recognize a bounce, but not a reply.
     pub(super) async fn with_headers(
         &self,
         account: &MailboxAccess,

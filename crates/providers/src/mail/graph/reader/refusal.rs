@@ -44,8 +44,7 @@ pub(super) fn refused(answer: &GraphResponse) -> ReadError {
     }
 }
 
-/// Whether a request for one message failed because of that message, and will each time: then it must not hide those
-/// behind it.
+/// Whether a request for one message failed, and always will, because of that message: it must not block later ones.
 pub(super) fn is_final(answer: &GraphResponse) -> bool {
     let words = Words::read(&answer.body);
     match answer.status {

@@ -72,13 +72,13 @@ pub fn token_answers(data: &[u8]) {
     }
 }
 
-/// An error is short, and ends a grant only where the provider itself says so.
+/// An error is short, and ends a grant only if the provider itself says so.
 fn look_at_error(error: &OAuthError, status: StatusCode, body: &[u8]) {
     assert!(is_told(&error.to_string()), "{error}");
     if let OAuthError::InvalidGrant { error: word, .. } = error {
         assert!(status.is_client_error() || status.is_success(), "{error}");
         let body = String::from_utf8_lossy(body).to_ascii_lowercase();
-        // JSON and forms may write its letters by their codes.
+        // JSON and forms may escape its letters.
         let is_there = body.contains(word.as_str()) || body.contains(['\\', '%']);
         assert!(is_there, "{error}");
     }

@@ -48,8 +48,8 @@ impl Connection {
         }
     }
 
-    /// Shows an access token, with the command or once asked. The server rejects it with a 334 that explains the
-    /// error, which is to be answered; only then does the final reply follow.
+    /// Presents an access token, with the command or when prompted. The server rejects it with a 334 that explains the
+    /// error; the final reply follows only after a response to it.
     async fn show_token(
         &mut self,
         username: &str,

@@ -17,7 +17,7 @@ pub(super) struct Extensions {
     pub(super) starttls: bool,
     pub(super) plain: bool,
     pub(super) login: bool,
-    /// How an access token is shown.
+    /// The mechanism for an access token.
     pub(super) bearer: Mechanism,
 }
 

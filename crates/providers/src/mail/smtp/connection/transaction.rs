@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::super::reply::Reply;
 use super::{Connection, StageError};
-use crate::mail::transport::Leave;
+use crate::mail::transport::SendPermit;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::message::Message;
 
@@ -59,8 +59,8 @@ pub(crate) enum Content {
 }
 
 impl Connection {
-    /// MAIL, RCPT and DATA, up to the server's 354, which alone lets the message follow (RFC 5321 §4.3.2). One refused
-    /// recipient fails the whole transaction: a message goes to all of its recipients or to none.
+    /// MAIL, RCPT and DATA, up to the server's 354, the only reply that allows the message (RFC 5321 §4.3.2). One
+    /// refused recipient fails the whole transaction: a message goes to all of its recipients or to none.
     pub(crate) async fn begin(
         &mut self,
         sender: &str,
@@ -70,7 +70,7 @@ impl Connection {
     ) -> Result<Envelope, StageError> {
         // It would pass for the reply to MAIL, and each reply after it for the next command's.
         if !self.is_quiet() {
-            return Err(StageError::Unasked);
+            return Err(StageError::Unsolicited);
         }
         let offers_smtputf8 = self.extensions.smtputf8;
         let sender = written(sender, offers_smtputf8);
@@ -147,7 +147,7 @@ impl Connection {
         self.refused(reply, true).await
     }
 
-    /// The refusal stands whatever happens to the connection. `in_step`: the server is waiting for a command.
+    /// The refusal counts whatever happens to the connection. `in_step`: the server is waiting for a command.
     async fn refused(&mut self, reply: Reply, in_step: bool) -> Result<Envelope, StageError> {
         // Nothing of the message was sent: this is no success, whatever it says.
         if reply.is_positive() {
@@ -161,10 +161,10 @@ impl Connection {
         Ok(Envelope::Refused { reply, reusable })
     }
 
-    /// Sends the message, dot-stuffed, and waits for the reply: one timeout for both. `leave` is asked before the end
-    /// is sent.
-    pub(crate) async fn content(&mut self, message: &Message, leave: &dyn Leave) -> Content {
-        // A success that comes before the message is none; a refusal is one.
+    /// Sends the message, dot-stuffed, and waits for the reply: one timeout for both. `permit` is checked before the
+    /// end is sent.
+    pub(crate) async fn content(&mut self, message: &Message, permit: &dyn SendPermit) -> Content {
+        // A success before the end of the message doesn't count; a refusal does.
         if !self.is_quiet() {
             return match self.reply(LAST_WORDS).await {
                 Ok(reply) if !reply.is_positive() => Content::RefusedEarly(reply),
@@ -175,7 +175,7 @@ impl Connection {
         let limit = self.data;
         let started = Instant::now();
         let mut end_is_leaving = false;
-        let writing = self.write_content(message, leave, &mut end_is_leaving);
+        let writing = self.write_content(message, permit, &mut end_is_leaving);
         let error = match timeout(limit, writing).await {
             Ok(Ok(())) => None,
             Ok(Err(error @ StageError::Withheld(_))) => return Content::NotSent(error),
@@ -199,7 +199,7 @@ impl Connection {
     async fn write_content(
         &mut self,
         message: &Message,
-        leave: &dyn Leave,
+        permit: &dyn SendPermit,
         end_is_leaving: &mut bool,
     ) -> Result<(), StageError> {
         let mut stuffed = Vec::with_capacity(WRITE_BYTES.min(message.size() + 64));
@@ -223,7 +223,7 @@ impl Connection {
         } else {
             b"\r\n.\r\n"
         });
-        leave.ask().await.map_err(StageError::Withheld)?;
+        permit.check().await.map_err(StageError::Withheld)?;
         *end_is_leaving = true;
         self.stream.write_all(&stuffed).await?;
         Ok(self.stream.flush().await?)

@@ -1,10 +1,10 @@
-//! What real programs write, and what becomes of it in pieces.
+//! Messages that real programs write, converted to pieces.
 
 use super::*;
 
 const PDF: &[u8] = b"%PDF-1.7 --b x\r\n--b--\r\n--n\r\n\xe2\xe3\xcf";
 
-/// A message with a text and a file, of which a test changes what real ones have otherwise.
+/// A message with a text and a file; each test changes one detail, as real messages have it.
 fn with_pdf(encoding: &str, changed: impl Fn(String) -> String) -> String {
     let encoded = STANDARD.encode(PDF);
     let (first, second) = encoded.split_at(encoded.len() / 2);
@@ -16,8 +16,8 @@ fn with_pdf(encoding: &str, changed: impl Fn(String) -> String) -> String {
     ))
 }
 
-/// jhillyerd/enmime#156, MailCore/mailcore2#122, jens-maus/yam#232, zendframework/zf1#486: what programs write, and all
-/// mail clients read.
+/// jhillyerd/enmime#156, MailCore/mailcore2#122, jens-maus/yam#232, zendframework/zf1#486: programs write these, and
+/// all mail clients read them.
 #[test]
 fn files_arrive_however_carelessly_they_are_written() {
     let text = "hello x--b y\r\n---b\r\n--bb";
@@ -30,15 +30,15 @@ fn files_arrive_however_carelessly_they_are_written() {
         ("base64; x=y", same),
         ("BASE64 (of RFC 2045)", same),
         (" base64 \t", same),
-        // Its end is missing, or written as another beginning.
+        // Its closing delimiter is missing, or written as an opening one.
         ("base64", |mime| mime.replace("\r\n--b--\r\n", "\r\n")),
         ("base64", |mime| mime.replace("\r\n--b--\r\n", "")),
         ("base64", |mime| mime.replace("--b--\r\n", "--b\r\n")),
         ("base64", |mime| mime.replace("--b--\r\n", "--b-- \t")),
-        // Characters that aren't of base64.
+        // Characters outside the base64 alphabet.
         ("base64", |mime| mime.replace("JVBE", "JV*BE")),
         ("base64", |mime| mime.replace("JVBE", " \tJV!BE\u{a0}")),
-        // A text of no type.
+        // A text without a type.
         ("base64", |mime| mime.replace("text/plain", "")),
         // Its padding is wrong.
         ("base64", |mime| mime.replace("=\r\n--b", "\r\n--b")),
@@ -65,7 +65,7 @@ fn files_arrive_however_carelessly_they_are_written() {
     }
 }
 
-/// The parser takes away what is before a soft break at a part's end, and panics where there is nothing.
+/// The parser removes the text before a soft break at a part's end, and panics if there is none.
 #[test]
 fn soft_breaks_at_the_end_take_nothing_away() {
     for (content, expected) in [
@@ -134,7 +134,7 @@ fn what_can_not_be_taken_apart_is_refused() {
     }
 }
 
-/// RFC 2046 §5.1.2: the delimiter of the outer one ends those within.
+/// RFC 2046 §5.1.2: the outer delimiter ends the inner parts.
 #[test]
 fn an_outer_delimiter_ends_what_is_within() {
     let encoded = STANDARD.encode(PDF);
@@ -161,7 +161,7 @@ fn an_outer_delimiter_ends_what_is_within() {
     }
 }
 
-/// A zone of one letter is one (RFC 5322 §4.3).
+/// A one-letter time zone is valid (RFC 5322 §4.3).
 #[test]
 fn a_date_hides_no_other_field() {
     for date in [
