@@ -71,8 +71,7 @@ pub(super) async fn list(
             limit.map(i64::from),
             offset.map_or(0, i64::from),
         )
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     Ok(Json(Apps {
         apps: apps
             .into_iter()
@@ -154,11 +153,7 @@ pub(super) async fn show(
     State(state): State<AppState>,
     OwnedApp { app, .. }: OwnedApp<AppsRead>,
 ) -> Result<Json<AppDetail>, Problem> {
-    let users = state
-        .mailboxes
-        .users(app.id)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+    let users = state.mailboxes.users(app.id).await?;
     let mut detail = AppDetail {
         app: AppFieldsShown::new(app),
         users: Vec::new(),
@@ -239,11 +234,7 @@ pub(super) async fn delete(
     State(state): State<AppState>,
     OwnedApp { app, caller }: OwnedApp<AppsWrite>,
 ) -> Result<Json<DeletedApp>, Problem> {
-    let deleted = state
-        .mailboxes
-        .delete_app(app.id, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+    let deleted = state.mailboxes.delete_app(app.id, caller.author).await?;
     if deleted {
         Ok(Json(DeletedApp { deleted: app.slug }))
     } else {

@@ -82,7 +82,7 @@ pub(super) async fn list(
     let reports = &state.reports;
     let shown = if is_scheduled {
         let page = reports.scheduled(subscriber, &filter, limit, start).await;
-        let page = page.map_err(|error| Problem::database(&error))?;
+        let page = page?;
         LogsShown {
             logs: page.messages.into_iter().map(LogItem::scheduled).collect(),
             total: page.total,
@@ -92,7 +92,7 @@ pub(super) async fn list(
         }
     } else {
         let page = reports.logs(subscriber, &filter, limit, start).await;
-        let page = page.map_err(|error| Problem::database(&error))?;
+        let page = page?;
         LogsShown {
             logs: page.logs.into_iter().map(LogItem::new).collect(),
             total: page.total,
@@ -134,8 +134,7 @@ pub(super) async fn show(
     let log = state
         .reports
         .log(caller.subscriber.id, id)
-        .await
-        .map_err(|error| Problem::database(&error))?
+        .await?
         .ok_or_else(no_such_log)?;
     Ok(Json(LogDetailShown::found(log)))
 }

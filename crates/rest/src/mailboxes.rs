@@ -55,8 +55,7 @@ pub(super) async fn disconnect(
     let disconnected = state
         .mailboxes
         .disconnect(app.id, id, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     if disconnected {
         Ok(Json(DisconnectedMailbox {
             disconnected: id.to_string(),

@@ -172,11 +172,7 @@ pub(super) async fn stats(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber<LogsRead>,
 ) -> Result<Json<StatsShown>, Problem> {
-    let figures = state
-        .reports
-        .stats(caller.subscriber.id)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+    let figures = state.reports.stats(caller.subscriber.id).await?;
     Ok(Json(StatsShown::new(&figures)))
 }
 
@@ -218,8 +214,7 @@ pub(super) async fn email_stats(
     let figures = state
         .reports
         .email_stats(caller.subscriber.id, period, app.as_ref())
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     Ok(Json(EmailStatsShown::new(period, &figures)))
 }
 

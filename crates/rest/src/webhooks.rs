@@ -116,8 +116,7 @@ pub(super) async fn change(
     state
         .webhooks
         .change_configuration(app.id, path.id()?, &change, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?
+        .await?
         .map(|config| Json(ChangedWebhook::new(config)))
         .ok_or_else(no_such_webhook)
 }
@@ -147,8 +146,7 @@ pub(super) async fn delete(
     let deleted = state
         .webhooks
         .delete_configuration(app.id, path.id()?, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     if deleted {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -21,15 +21,12 @@ const MOST_SCOPES: usize = 100;
 pub(crate) struct CreateApiSecretRequest {
     /// What the secret is for.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Reporting", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     name: Field<String>,
     /// The secret's scopes; duplicates count once.
     #[schema(value_type = Vec<Scope>, required, min_items = 1, max_items = 100, example = json!(["apps:read", "logs:read"]))]
-    #[serde(default)]
     scopes: Field<List<String>>,
     /// When it expires: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
-    #[serde(default)]
     expires_at: Field<String>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn list(
     caller: AuthenticatedSubscriber<MainSecret>,
 ) -> Result<Json<ApiSecretList>, Problem> {
     let secrets = state.accounts.api_secrets(caller.subscriber.id).await;
-    let secrets = secrets.map_err(|error| Problem::database(&error))?;
+    let secrets = secrets?;
     Ok(Json(ApiSecretList {
         api_secrets: secrets.into_iter().map(ApiSecretItem::new).collect(),
     }))
@@ -106,8 +106,7 @@ pub(crate) async fn delete(
     let id = path.id.parse().map_err(|_| no_such_secret())?;
     let deleted = (state.accounts)
         .delete_api_secret(caller.subscriber.id, id, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     if deleted {
         Ok(StatusCode::NO_CONTENT)
     } else {

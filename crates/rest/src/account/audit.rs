@@ -168,8 +168,7 @@ pub(crate) async fn list(
     let page = state
         .reports
         .audit(caller.subscriber.id, &filter, limit, offset)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     let entries: Vec<_> = page.entries.into_iter().map(AuditItem::new).collect();
     let last = entries.last().map(|entry| entry.id.clone());
     Ok(Json(AuditShown {

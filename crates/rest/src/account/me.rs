@@ -64,12 +64,10 @@ pub(crate) struct Me {
 pub(crate) struct ChangeMeRequest {
     /// Display name.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     label: Field<String>,
     /// Contact address: where notices and sign-in links go. The current address cancels a change that waits for
     /// confirmation.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "owner@example.com")]
-    #[serde(default)]
     email: Field<String>,
 }
 
@@ -183,7 +181,7 @@ async fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
         subscriber_id: subscriber.id.to_string(),
         label: subscriber.label,
         email: subscriber.email,
-        pending_email: pending_email.map_err(|error| Problem::database(&error))?,
+        pending_email: pending_email?,
         api_secret: api_secret.expose_secret().to_owned(),
         created_at: iso8601(subscriber.created_at),
         payprov_customer_id: subscriber.payprov_customer_id,

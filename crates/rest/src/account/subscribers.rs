@@ -53,11 +53,9 @@ impl FromRequestParts<AppState> for Operator {
 pub(crate) struct CreateSubscriberRequest {
     /// Display name.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     label: Field<String>,
     /// Contact address.
     #[schema(value_type = String, required, max_length = 254, format = "idn-email", example = "owner@example.com")]
-    #[serde(default)]
     email: Field<String>,
 }
 

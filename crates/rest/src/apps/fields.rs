@@ -17,36 +17,28 @@ const NAME_LENGTH: usize = 255;
 pub(crate) struct CreateAppRequest {
     /// The app's display name; the `app_id` is derived from it.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     name: Field<String>,
     /// Shown to end users: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     logo_url: Field<String>,
     /// Whether the app has several end users.
     #[schema(value_type = Option<bool>, default = false)]
-    #[serde(default)]
     multiuser: Field<bool>,
     /// Whether an end user may connect several mailboxes of one plugin.
     #[schema(value_type = Option<bool>, default = false)]
-    #[serde(default)]
     multilink: Field<bool>,
     /// Whether mailboxes can be connected only through connect sessions, and not through links that anyone can
     /// write. By default true for a multiuser app.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     require_connect_session: Field<bool>,
     /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     #[schema(value_type = Option<bool>, default = false)]
-    #[serde(default)]
     suppress_bounced: Field<bool>,
     /// Receives every event: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     webhook_url: Field<String>,
     /// Where end users go after connecting: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     callback_url: Field<String>,
 }
 
@@ -55,36 +47,28 @@ pub(crate) struct CreateAppRequest {
 pub(crate) struct ChangeAppRequest {
     /// The app's display name; the `app_id` doesn't change.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     name: Field<String>,
     /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     logo_url: Field<String>,
     /// Refused with 409 if mailboxes would be left without a user.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     multiuser: Field<bool>,
     /// Refused with 409 while a user has several mailboxes of one plugin.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     multilink: Field<bool>,
     /// Whether mailboxes can be connected only through connect sessions. By default it becomes true when the app
     /// becomes multiuser.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     require_connect_session: Field<bool>,
     /// Whether messages to recipients that have hard-bounced in the last 30 days are refused.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     suppress_bounced: Field<bool>,
     /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     webhook_url: Field<String>,
     /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
-    #[serde(default)]
     callback_url: Field<String>,
 }
 

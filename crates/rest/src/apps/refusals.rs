@@ -122,7 +122,6 @@ pub(crate) async fn list(
     let report = state
         .refusals
         .of_app(app.id, limit.unwrap_or(20).into())
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     Ok(Json(report.into()))
 }

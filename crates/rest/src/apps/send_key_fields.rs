@@ -21,20 +21,16 @@ const MOST_MAILBOXES: usize = 100;
 pub(crate) struct CreateSendKeyRequest {
     /// What the key is for.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     name: Field<String>,
     /// When it expires: RFC 3339 with an offset, up to ten years ahead. Never, if omitted or empty.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
-    #[serde(default)]
     expires_at: Field<String>,
     /// The client addresses that may use the key: IP addresses, or networks in CIDR notation. Any address, if
     /// omitted or empty.
     #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
-    #[serde(default)]
     allowed_addresses: Field<List<String>>,
     /// The app's mailboxes that the key may send from, `cred_…`. All of them, if omitted or empty.
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
-    #[serde(default)]
     credential_ids: Field<List<String>>,
 }
 
@@ -43,19 +39,15 @@ pub(crate) struct CreateSendKeyRequest {
 pub(crate) struct ChangeSendKeyRequest {
     /// What the key is for.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "Invoices", pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     name: Field<String>,
     /// When it expires: RFC 3339 with an offset, up to ten years ahead. Empty: never.
     #[schema(value_type = Option<String>, max_length = 100, example = "2027-11-02T09:30:00Z")]
-    #[serde(default)]
     expires_at: Field<String>,
     /// The complete list of addresses and networks that may use the key. Empty: any address.
     #[schema(value_type = Option<Vec<String>>, max_items = 50, example = json!(["192.0.2.0/24", "2001:db8::/32"]))]
-    #[serde(default)]
     allowed_addresses: Field<List<String>>,
     /// The complete list of mailboxes that the key may send from, `cred_…`. Empty: all of them.
     #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["cred_01h2xcejqtf2nbrexx3vqjhp41"]))]
-    #[serde(default)]
     credential_ids: Field<List<String>>,
 }
 

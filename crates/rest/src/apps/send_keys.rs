@@ -45,7 +45,7 @@ pub(crate) async fn list(
     OwnedApp { app, .. }: OwnedApp<AppsRead>,
 ) -> Result<Json<SendKeyList>, Problem> {
     let keys = state.accounts.send_keys(app.id).await;
-    let keys = keys.map_err(|error| Problem::database(&error))?;
+    let keys = keys?;
     if keys.is_empty() {
         return Err(no_such_app());
     }

@@ -123,8 +123,7 @@ pub(crate) async fn list(
     let page = state
         .accounts
         .suppressions(app.id, address.as_ref(), limit, offset)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     let suppressions: Vec<SuppressionItem> =
         page.suppressions.into_iter().map(Into::into).collect();
     let shown = i64::try_from(suppressions.len()).unwrap_or(i64::MAX);
@@ -170,7 +169,6 @@ pub(crate) async fn delete(
     let deleted = state
         .accounts
         .delete_suppressions(app.id, address.as_ref(), caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?;
+        .await?;
     Ok(Json(DeletedSuppressions { deleted }))
 }

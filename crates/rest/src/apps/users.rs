@@ -58,8 +58,7 @@ pub(crate) async fn release(
     let disconnected = state
         .mailboxes
         .release_user(app.id, key, caller.author)
-        .await
-        .map_err(|error| Problem::database(&error))?
+        .await?
         .ok_or_else(no_such_user)?;
     Ok(Json(ReleasedUser {
         released: key.to_string(),

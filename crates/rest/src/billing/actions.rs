@@ -21,7 +21,6 @@ use mailgate_types::web_address::check_web_address;
 pub(crate) struct CheckoutSetupRequest {
     /// An https address. After a payment method was entered, `payment=updated` is added to its query.
     #[schema(value_type = String, required, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://portal.example/billing")]
-    #[serde(default)]
     portal_url: Field<String>,
 }
 
@@ -30,7 +29,6 @@ pub(crate) struct CheckoutSetupRequest {
 pub(crate) struct PortalRequest {
     /// An https address.
     #[schema(value_type = String, required, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://portal.example/billing")]
-    #[serde(default)]
     return_url: Field<String>,
 }
 

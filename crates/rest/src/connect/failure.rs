@@ -146,7 +146,6 @@ pub(crate) struct Failure {
     said: Option<String>,
     blame: Blame,
     /// The page's text in the user's language; a replica of an older version knows only `text`.
-    #[serde(default)]
     reason: Option<Reason>,
 }
 

@@ -33,28 +33,22 @@ pub(crate) struct CreateConnectSessionRequest {
     /// Your own ID for the end user, required when the app is multiuser. It is passed back to your `callback_url`,
     /// and `POST /send` accepts it.
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "customer-7")]
-    #[serde(default)]
     user_id: Field<String>,
     /// The provider. If omitted, the user chooses.
     #[schema(value_type = Option<Plugin>)]
-    #[serde(default)]
     plugin: Field<String>,
     /// The account that the provider's page suggests to the user.
     #[schema(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    #[serde(default)]
     login_hint: Field<String>,
     /// The only account that is accepted. A user who signs in with another account sees which one to use.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "ada@example.com")]
-    #[serde(default)]
     expected_email: Field<String>,
     /// Where the user goes afterwards. It must have the same origin (scheme, host and port) as the app's
     /// `callback_url`.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$")]
-    #[serde(default)]
     callback_url: Field<String>,
     /// How long the link is valid, in seconds; one day by default.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 604_800, default = 86_400)]
-    #[serde(default)]
     expires_in: Field<u64>,
 }
 

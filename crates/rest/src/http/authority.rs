@@ -148,8 +148,7 @@ impl<A: Access + Send> FromRequestParts<AppState> for OwnedApp<A> {
         let app = state
             .accounts
             .own_app(caller.subscriber.id, &pushable_key)
-            .await
-            .map_err(|error| Problem::database(&error))?
+            .await?
             .ok_or_else(no_such_app)?;
         Ok(Self { app, caller })
     }

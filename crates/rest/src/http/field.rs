@@ -188,7 +188,8 @@ impl<T: Kind> Field<T> {
 
 impl<'de, T: Kind> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyVisitor(PhantomData))
+        // As an option, so that a missing field needs no default of its own.
+        deserializer.deserialize_option(AnyVisitor(PhantomData))
     }
 }
 
@@ -209,8 +210,12 @@ impl<'de, T: Kind> Visitor<'de> for AnyVisitor<T> {
         Ok(given(T::from_text(text)))
     }
 
-    fn visit_unit<E>(self) -> Result<Field<T>, E> {
+    fn visit_none<E>(self) -> Result<Field<T>, E> {
         Ok(Field::Absent)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Field<T>, D::Error> {
+        deserializer.deserialize_any(self)
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<Field<T>, E> {

@@ -81,6 +81,12 @@ pub(crate) struct ProblemBody {
     log_id: Option<String>,
 }
 
+impl From<sqlx::Error> for Problem {
+    fn from(error: sqlx::Error) -> Self {
+        Self::database(&error)
+    }
+}
+
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {

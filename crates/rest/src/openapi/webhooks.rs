@@ -104,6 +104,12 @@ const BOUNCED: &[Field] = &[
     METADATA,
 ];
 
+const MESSAGE_ID: Field = (
+    "message_id",
+    Kind::TextOrNull,
+    "Its Message-ID; null if the provider doesn't report one.",
+);
+
 const REASON: Field = (
     "reason",
     Kind::Named("DisconnectReason"),
@@ -115,19 +121,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
     match name {
         EventName::EmailSent => (
             "A message was sent.",
-            &[
-                LOG_ID,
-                FROM,
-                TO,
-                SUBJECT,
-                PLUGIN,
-                METADATA,
-                (
-                    "message_id",
-                    Kind::TextOrNull,
-                    "Its Message-ID; null if the provider doesn't report one.",
-                ),
-            ],
+            &[LOG_ID, FROM, TO, SUBJECT, PLUGIN, METADATA, MESSAGE_ID],
         ),
         EventName::EmailFailedTemp => (
             "An attempt to send a message failed; another one follows.",

@@ -29,62 +29,47 @@ use mailgate_types::plugin::Plugin;
 pub(super) struct SendRequest {
     /// The app's pushable key, `pk_…`.
     #[schema(value_type = String, required)]
-    #[serde(default)]
     pub(super) pk: Field<String>,
     /// One recipient's address, without a name.
     #[schema(value_type = String, required, max_length = 254, format = "idn-email", example = "bob@example.com")]
-    #[serde(default)]
     pub(super) to: Field<String>,
     #[schema(schema_with = cc, required = false)]
-    #[serde(default)]
     pub(super) cc: Field<List<String>>,
     #[schema(schema_with = bcc, required = false)]
-    #[serde(default)]
     pub(super) bcc: Field<List<String>>,
     /// The address for replies, if not the mailbox's, without a name.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "support@example.com")]
-    #[serde(default)]
     pub(super) reply_to: Field<String>,
     /// The address to send as: one of the `addresses` of a connected mailbox. With several mailboxes, it selects one.
     /// A name before it is shown to recipients.
     #[schema(value_type = Option<String>, min_length = 1, pattern = r"^[^\x00-\x1f\x7f]*$", example = "Ada <ada@example.com>")]
-    #[serde(default)]
     pub(super) from: Field<String>,
     /// The subject.
     #[schema(value_type = String, required, max_length = 998, pattern = r"^[^\r\n\x00]*$")]
-    #[serde(default)]
     pub(super) subject: Field<String>,
     /// The plain text; required unless `html` is given.
     #[schema(value_type = Option<String>, pattern = r"^[^\x00]*$")]
-    #[serde(default)]
     pub(super) body: Field<String>,
     /// The HTML; required unless `body` is given.
     #[schema(value_type = Option<String>, pattern = r"^[^\x00]*$")]
-    #[serde(default)]
     pub(super) html: Field<String>,
     #[schema(schema_with = headers, required = false)]
-    #[serde(default)]
     pub(super) headers: Field<Texts>,
     /// File attachments.
     #[schema(value_type = Option<Vec<AttachmentRequest>>, max_items = 100)]
-    #[serde(default)]
     pub(super) attachments: Field<List<AttachmentRequest>>,
     /// The end user whose mailbox sends the message: your own ID for the user, or the `user_key`. Required when the
     /// app is multiuser.
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00]*$")]
-    #[serde(default)]
     pub(super) user_id: Field<String>,
     #[schema(schema_with = metadata, required = false)]
-    #[serde(default)]
     pub(super) metadata: Field<Texts>,
     /// Restricts the mailbox to one kind of provider.
     #[schema(value_type = Option<Plugin>)]
-    #[serde(default)]
     pub(super) plugin: Field<String>,
     /// When to send the message: RFC 3339 with an offset, later than now and up to 30 days ahead. The response is then
     /// 202 `scheduled`.
     #[schema(value_type = Option<String>, format = DateTime, max_length = 100, example = "2026-12-24T09:00:00+01:00")]
-    #[serde(default)]
     pub(super) send_at: Field<String>,
 }
 
@@ -93,20 +78,16 @@ pub(super) struct SendRequest {
 pub(super) struct AttachmentRequest {
     /// Its file name, without a folder.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^/\\\x00-\x1f\x7f-\x9f]*$", example = "invoice.pdf")]
-    #[serde(default)]
     pub(super) filename: Field<String>,
     /// Its media type; neither `multipart/…` nor `message/…`.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[\x20-\x7e]*$", default = "application/octet-stream", example = "application/pdf")]
-    #[serde(default)]
     pub(super) content_type: Field<String>,
     /// Its bytes in base64: the standard alphabet with padding. Line breaks are allowed.
     #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9+/=\r\n]*$", content_encoding = "base64", example = "SGVsbG8=")]
-    #[serde(default)]
     pub(super) content: Field<Base64Content>,
     /// Makes it an inline part, which `html` references as `cid:` and this value. Without angle brackets; each may be
     /// used once.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[A-Za-z0-9.@!#$%&'*+/=?^_`{|}~-]*$", example = "logo")]
-    #[serde(default)]
     pub(super) content_id: Field<String>,
 }
 

@@ -126,8 +126,7 @@ async fn listed(
             limit.into(),
             offset.into(),
         )
-        .await
-        .map_err(|error| Problem::database(&error))?
+        .await?
         .ok_or_else(no_such_webhook)?;
     Ok(Json(DeliveryList::new(id, page)))
 }

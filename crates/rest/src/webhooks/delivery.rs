@@ -85,7 +85,7 @@ async fn shown(
 ) -> Result<Json<DeliveryItem>, Problem> {
     let id: WebhookDeliveryId = delivery.parse().map_err(|_| no_such_delivery())?;
     let shown = state.webhooks.delivery(app, config, id).await;
-    let shown = shown.map_err(|error| Problem::database(&error))?;
+    let shown = shown?;
     let shown = shown.ok_or_else(no_such_delivery)?;
     Ok(Json(DeliveryItem::new(config, shown)))
 }
@@ -94,7 +94,7 @@ async fn shown(
 async fn configuration(state: &AppState, app: AppId, id: &str) -> Result<WebhookConfigId, Problem> {
     let id = id.parse().map_err(|_| no_such_webhook())?;
     let config = state.webhooks.configuration(app, id).await;
-    let config = config.map_err(|error| Problem::database(&error))?;
+    let config = config?;
     config.map(|config| config.id).ok_or_else(no_such_webhook)
 }
 

@@ -18,21 +18,17 @@ const MOST_EVENTS: usize = 100;
 pub(crate) struct CreateWebhookRequest {
     /// Where events go: an https address of the public internet.
     #[schema(value_type = String, required, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
-    #[serde(default)]
     url: Field<String>,
     /// Event names from the catalogue; duplicates count once.
     #[schema(value_type = Vec<EventName>, required, min_items = 1, max_items = 100)]
-    #[serde(default)]
     events: Field<List<String>>,
     /// The secret that signs the events; generated if omitted. Either `whsec_` and base64 of 24 to 64 bytes, which
     /// are the key, or any other string of 16 to 128 bytes (not counting a leading `whsec_`), which is used as the
     /// key unchanged. `secret_encoding` in the response says which.
     #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
-    #[serde(default)]
     secret: Field<String>,
     /// Whether it receives new events.
     #[schema(value_type = Option<bool>, default = true)]
-    #[serde(default)]
     is_active: Field<bool>,
 }
 
@@ -41,15 +37,12 @@ pub(crate) struct CreateWebhookRequest {
 pub(crate) struct ChangeWebhookRequest {
     /// Where events go from now on, including those that are waiting for their next attempt.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
-    #[serde(default)]
     url: Field<String>,
     /// The complete list of events that it receives from now on.
     #[schema(value_type = Option<Vec<EventName>>, min_items = 1, max_items = 100)]
-    #[serde(default)]
     events: Field<List<String>>,
     /// Whether it receives new events.
     #[schema(value_type = Option<bool>)]
-    #[serde(default)]
     is_active: Field<bool>,
 }
 
@@ -58,7 +51,6 @@ pub(crate) struct ChangeWebhookRequest {
 pub(crate) struct RotateSecretRequest {
     /// The new secret, as at creation; generated if omitted.
     #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
-    #[serde(default)]
     secret: Field<String>,
 }
 

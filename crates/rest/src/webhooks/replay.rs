@@ -27,24 +27,19 @@ pub(crate) struct ReplayRequest {
     /// Events from this moment on: ISO 8601, with an offset or else in UTC; a date alone means the start of that day
     /// (UTC).
     #[schema(value_type = String, required, example = "2026-11-01T09:00:00Z", pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$")]
-    #[serde(default)]
     since: Field<String>,
     /// Up to and including this moment: ISO 8601, with an offset or else in UTC; a date alone means the end of that day
     /// (UTC). Up to now if omitted.
     #[schema(value_type = Option<String>, example = "2026-11-01T12:00:00Z", pattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-4]):?[0-5][0-9])?)?$")]
-    #[serde(default)]
     until: Field<String>,
     /// False: only events whose last delivery attempt failed. True: only those whose last attempt succeeded.
     #[schema(value_type = Option<bool>, default = false)]
-    #[serde(default)]
     success: Field<bool>,
     /// Only this event.
     #[schema(value_type = Option<EventName>)]
-    #[serde(default)]
     event: Field<String>,
     /// The `next_cursor` of an earlier response, to continue with the same fields.
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,15}([.]wdel_[0-7][0-9a-hjkmnp-tv-z]{25})?$", example = "1793523600000.wdel_01h2xcejqtf2nbrexx3vqjhp41")]
-    #[serde(default)]
     cursor: Field<String>,
 }
 

@@ -39,8 +39,7 @@ pub(crate) async fn test(
     let config = state
         .webhooks
         .configuration(app.id, path.id()?)
-        .await
-        .map_err(|error| Problem::database(&error))?
+        .await?
         .ok_or_else(no_such_webhook)?;
     let author = caller.author;
     // Frees the caller's slot: the receiver takes its time, and no query runs meanwhile.
