@@ -49,16 +49,16 @@ pub struct Author {
     pub actor: Actor,
     /// The client's address; `None` if no client requested the change.
     pub address: Option<IpAddr>,
-    /// What the subscriber has shown; `None` for everybody else.
+    /// The subscriber's credential; `None` for other actors.
     pub shown: Option<Shown>,
 }
 
-/// What a subscriber has shown to be let in. While a request is under way, it may end.
+/// The credential that authenticated a subscriber. It may become invalid during the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
     /// The subscriber.
     pub subscriber: SubscriberId,
-    /// What it has shown.
+    /// Its credential.
     pub credential: Credential,
 }
 
@@ -67,14 +67,14 @@ pub struct Shown {
 pub enum Credential {
     /// The main API secret.
     ApiSecret {
-        /// Since when it was the current one; `None`: since the sign-up.
+        /// When it became the current one; `None`: at sign-up.
         since: Option<DateTime<Utc>>,
     },
     /// An additional API secret.
     AdditionalSecret(ApiSecretId),
     /// A session of the portal.
     PortalSession(PortalSessionId),
-    /// A link that signs in to the portal; it is used up in the change's own transaction.
+    /// A sign-in link to the portal, consumed in the change's own transaction.
     Link,
 }
 
@@ -146,7 +146,7 @@ pub enum AuditAction {
     SubscriberCreated,
     /// A subscriber's label or contact address was changed.
     SubscriberChanged,
-    /// A change of the contact address was asked for; it waits for its confirmation.
+    /// A change of the contact address was requested, and awaits confirmation.
     EmailChangeRequested,
     /// A change of the contact address was stopped before its confirmation.
     EmailChangeStopped,
@@ -154,13 +154,13 @@ pub enum AuditAction {
     SubscriberSuspended,
     /// The operator has resumed a subscriber.
     SubscriberResumed,
-    /// The operator has set limits of a subscriber's own, or has taken them back.
+    /// The operator set or reset a subscriber's own limits.
     SubscriberLimitsChanged,
     /// The operator has deleted a subscriber, which can be restored for a time.
     SubscriberDeletionScheduled,
     /// The operator has restored a deleted subscriber.
     SubscriberRestored,
-    /// A subscriber was deleted for good, with its apps and its trail.
+    /// A subscriber was permanently deleted, with its apps and its audit trail.
     SubscriberDeleted,
     /// The API secret was renewed.
     ApiSecretRenewed,
@@ -172,9 +172,9 @@ pub enum AuditAction {
     ApiSecretDeleted,
     /// Somebody signed in to the portal.
     PortalSignedIn,
-    /// A session of the portal was ended, or several.
+    /// One or more portal sessions were ended.
     PortalSignedOut,
-    /// A link was minted that signs in to the portal.
+    /// A sign-in link to the portal was minted.
     PortalLinkMinted,
     /// The log was exported.
     LogsExported,
@@ -222,7 +222,7 @@ pub enum AuditAction {
     UserDisconnected,
     /// A user was released: bare links may connect any address for them again.
     UserReleased,
-    /// Recipients that had bounced may be written to again.
+    /// Suppressed recipients may receive mail again.
     SuppressionsDeleted,
     /// A checkout page for entering a payment method was requested.
     CheckoutStarted,
@@ -459,8 +459,8 @@ fn bounded(value: Value) -> Value {
     }
 }
 
-/// The fields that `change` sets to another value than in `before`, each with its old value in `from` and its new one
-/// in `to`; `None` if there are none. A field that is null in `change` is unchanged.
+/// The fields whose value in `change` differs from `before`, each with its old value in `from` and its new one in `to`;
+/// `None` if there are none. A field that is null in `change` is unchanged.
 #[must_use]
 pub fn changed(before: &impl Serialize, change: &impl Serialize) -> Option<Value> {
     let fields = |value: Result<Value, _>| match value {

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-/// Whether the recipient's server has given the message up.
+/// Whether delivery has failed permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BounceType {
-    /// It won't arrive.
+    /// The message won't arrive.
     Permanent,
-    /// It is delayed, and may still arrive.
+    /// The message is delayed, and may still arrive.
     Temporary,
 }
 

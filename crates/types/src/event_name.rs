@@ -1,11 +1,11 @@
-//! The names of the events: what a webhook configuration may list.
+//! The names of the events that a webhook configuration may list.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// An event of the catalogue.
+/// An event in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventName {
     /// A message was sent.
@@ -22,9 +22,9 @@ pub enum EventName {
     UserConnected,
     /// A mailbox is no longer connected.
     UserDisconnected,
-    /// The provider no longer lets a mailbox be read.
+    /// The provider no longer lets the gateway read a mailbox.
     MailboxDegraded,
-    /// It lets the mailbox be read again.
+    /// The gateway can read the mailbox again.
     MailboxRecovered,
     /// An app was created.
     AppCreated,

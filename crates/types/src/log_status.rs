@@ -16,7 +16,7 @@ pub enum LogStatus {
     FailedPerm,
 }
 
-/// The text is not a status of a log row.
+/// The text is not a log status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be sent, failed_temp or failed_perm")]
 pub struct UnknownLogStatus;

@@ -1,8 +1,8 @@
-//! Why a message was refused before a mailbox was chosen for it.
+//! Why a message was refused before a mailbox was selected.
 
 use std::str::FromStr;
 
-/// Why it was refused: the error code of the REST API, or its counterpart in SMTP.
+/// The reason for a refusal: the error code of the REST API, or its counterpart in SMTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
     /// 402, or SMTP 451: the operator has suspended the account.
@@ -27,7 +27,7 @@ pub enum RefusalReason {
     MalformedMessage,
 }
 
-/// The text is not the name of a reason.
+/// The text isn't the name of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no reason of a refusal")]
 pub struct UnknownReason;

@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-/// What somebody showed who signed in.
+/// The credential of a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedInBy {
     /// The API secret.
     ApiSecret,
-    /// A link that was mailed to the subscriber.
+    /// A link mailed to the subscriber.
     Link,
-    /// A link that was minted with the API secret.
+    /// A link minted with the API secret.
     Minted,
 }
 
@@ -22,7 +22,7 @@ impl SignedInBy {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::ApiSecret, Self::Link, Self::Minted];
 
-    /// As the database spells it.
+    /// The name in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

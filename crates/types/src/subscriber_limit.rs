@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// What is limited for each subscriber.
+/// A limit per subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubscriberLimit {
     /// Its apps.
@@ -11,11 +11,11 @@ pub enum SubscriberLimit {
     Mailboxes,
     /// End users of all its apps.
     EndUsers,
-    /// Messages of all its apps that are scheduled, or wait for their next attempt.
+    /// Scheduled and waiting messages of all its apps.
     WaitingMessages,
-    /// Their bytes.
+    /// The bytes of these messages.
     WaitingBytes,
-    /// Requests and messages of one of its keys in a second.
+    /// Requests and messages per key and second.
     RequestsPerSecond,
 }
 
@@ -30,7 +30,7 @@ impl SubscriberLimit {
         Self::RequestsPerSecond,
     ];
 
-    /// Its name in JSON and in the audit trail.
+    /// The name in JSON and in the audit trail.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl SubscriberLimit {
         }
     }
 
-    /// The setting that holds for subscribers without a limit of their own.
+    /// The setting with the default for all subscribers.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -56,12 +56,12 @@ impl SubscriberLimit {
         }
     }
 
-    /// Its values, as of the setting.
+    /// The permitted values, as for the setting.
     #[must_use]
     pub const fn range(self) -> RangeInclusive<i64> {
         match self {
             Self::Apps | Self::RequestsPerSecond => 1..=1_000_000,
-            // Links that anybody can write have half of them.
+            // Half of them are for bare links, which anyone can write.
             Self::Mailboxes | Self::EndUsers => 2..=100_000_000,
             Self::WaitingMessages => 1..=100_000_000,
             Self::WaitingBytes => 1_024..=1 << 50,

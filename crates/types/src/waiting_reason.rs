@@ -1,21 +1,21 @@
-//! What a message waits for in the queue.
+//! Why a message waits in the queue.
 
 use std::str::FromStr;
 
-/// Why a message waits.
+/// The reason why a message waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitingReason {
-    /// For the time that its sender gave.
+    /// It is scheduled for a later time.
     Scheduled,
-    /// For its app's subscription, which is suspended.
+    /// Its app's subscription is suspended.
     Subscription,
-    /// For its mailbox's turn.
+    /// Its mailbox has reached its sending limit.
     MailboxLimit,
-    /// For another attempt: the last one failed, or could not take place.
+    /// The last attempt failed, or could not be made.
     TemporaryFailure,
 }
 
-/// The text is not the name of a reason.
+/// The text isn't the name of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be scheduled, subscription, mailbox_limit or temporary_failure")]
 pub struct UnknownWaitingReason;
