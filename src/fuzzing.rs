@@ -1,5 +1,5 @@
-//! The fuzz targets: each runs a parser of external input, and checks invariants that hold for
-//! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
+//! The fuzz targets: each runs a parser of external input, and checks invariants that hold for any input. `make fuzz`
+//! runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
 
 use crate::smtp::reply::fuzzing::provider_refusals;
 use mailgate_bounces::fuzzing::bounces;

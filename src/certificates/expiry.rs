@@ -89,8 +89,8 @@ impl Expiring {
     }
 }
 
-/// How long before its expiry a certificate is a warning, and how long before it is an error. The gateway renews its own
-/// certificates when a third of their lifetime is left, which may be short.
+/// How long before its expiry a certificate is a warning, and how long before it is an error. The gateway renews its
+/// own certificates when a third of their lifetime is left, which may be short.
 fn limits(life: Option<TimeDelta>) -> (TimeDelta, TimeDelta) {
     let part = |of: i32, most: TimeDelta| life.map_or(most, |life| (life / of).min(most));
     (part(4, SOON), part(12, NEAR))

@@ -1,6 +1,6 @@
-//! Rate limits by address, in bounded memory. An attacker with a whole network has more addresses than are tracked: when
-//! many are tracked, their networks are counted too, and untracked addresses count by their network alone. So only that
-//! network exceeds its limit. With too many networks, the latest ones are refused.
+//! Rate limits by address, in bounded memory. An attacker with a whole network has more addresses than are tracked:
+//! when many are tracked, their networks are counted too, and untracked addresses count by their network alone. So only
+//! that network exceeds its limit. With too many networks, the latest ones are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;

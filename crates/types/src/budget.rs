@@ -1,5 +1,5 @@
-//! A memory budget: limits the bytes held, in total and per holder. Room is reserved as bytes arrive, or refused if there
-//! is none. There is no queue, so a large request doesn't block small ones.
+//! A memory budget: limits the bytes held, in total and per holder. Room is reserved as bytes arrive, or refused if
+//! there is none. There is no queue, so a large request doesn't block small ones.
 //!
 //! Beyond its fixed share, a holder may take no more than is left free (the dynamic threshold of Choudhury and Hahne,
 //! 1998), so a new holder always finds room.

@@ -15,8 +15,8 @@ pub trait Clock: Send + Sync + Debug {
     /// The current time in UTC: the database's, if there is one, so SQL can use it in place of `now()`.
     fn now(&self) -> DateTime<Utc>;
 
-    /// The earlier of the database's time and the machine's, for work that must not happen early: both clocks would have
-    /// to be wrong.
+    /// The earlier of the database's time and the machine's, for work that must not happen early: both clocks would
+    /// have to be wrong.
     fn agreed(&self) -> DateTime<Utc> {
         self.now()
     }

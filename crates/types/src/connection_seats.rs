@@ -1,5 +1,5 @@
-//! The connection slots of a listener. For one-request protocols, a silent connection is evicted when a new one finds all
-//! slots taken.
+//! The connection slots of a listener. For one-request protocols, a silent connection is evicted when a new one finds
+//! all slots taken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

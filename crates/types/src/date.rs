@@ -17,8 +17,7 @@ pub enum Date {
 pub struct NoDate;
 
 impl Date {
-    /// Parses a date, or a moment in UTC or with an offset. An unescaped `+` arrives as a space, and is
-    /// accepted.
+    /// Parses a date, or a moment in UTC or with an offset. An unescaped `+` arrives as a space, and is accepted.
     pub fn parse(text: &str) -> Result<Self, NoDate> {
         date(text).ok_or(NoDate)
     }

@@ -1,5 +1,5 @@
-//! Decodes encoded words (RFC 2047). Adjacent words of one charset are joined before decoding, since some programs split
-//! them in the middle of a character. All received headers are decoded here.
+//! Decodes encoded words (RFC 2047). Adjacent words of one charset are joined before decoding, since some programs
+//! split them in the middle of a character. All received headers are decoded here.
 
 mod text;
 
@@ -28,7 +28,8 @@ pub fn decoded(value: &[u8]) -> String {
     text.trim_matches([' ', '\t']).to_owned()
 }
 
-/// The header, or a value of it, with adjacent encoded words joined into one, for a parser that decodes each separately.
+/// The header, or a value of it, with adjacent encoded words joined into one, for a parser that decodes each
+/// separately.
 #[must_use]
 pub fn joined(header: &[u8]) -> Cow<'_, [u8]> {
     let mut joined: Option<Vec<u8>> = None;

@@ -41,8 +41,8 @@ impl Expiry {
     }
 }
 
-/// Parses an RFC 3339 time, later than `now` and at most ten years ahead, truncated to the milliseconds that are shown: a
-/// key never works longer than its shown expiry.
+/// Parses an RFC 3339 time, later than `now` and at most ten years ahead, truncated to the milliseconds that are shown:
+/// a key never works longer than its shown expiry.
 ///
 /// # Errors
 ///

@@ -43,8 +43,8 @@ pub fn moment_of(id: Uuid) -> DateTime<Utc> {
 /// The header with an outgoing message's log id; bounces that return it are recognized by it.
 pub const LOG_ID_HEADER: &str = "X-Mailgate-Id";
 
-/// The version of the app state that sending depends on: its key, its subscription's status, and its sender addresses. It
-/// changes with each of these.
+/// The version of the app state that sending depends on: its key, its subscription's status, and its sender addresses.
+/// It changes with each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppVersion(pub Uuid);
 

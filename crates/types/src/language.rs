@@ -57,8 +57,8 @@ impl Language {
         }
     }
 
-    /// The language for a language tag: `de-AT` is German. This is the lookup of RFC 4647 §3.4 with one-subtag tags: only
-    /// the first subtag counts. An underscore is accepted too, as in locale names.
+    /// The language for a language tag: `de-AT` is German. This is the lookup of RFC 4647 §3.4 with one-subtag tags:
+    /// only the first subtag counts. An underscore is accepted too, as in locale names.
     #[must_use]
     pub fn look_up(tag: &str) -> Option<Self> {
         let first = tag.trim().split(['-', '_']).next()?;
@@ -66,8 +66,8 @@ impl Language {
         all.find(|language| language.tag().eq_ignore_ascii_case(first))
     }
 
-    /// The language that an `Accept-Language` (RFC 9110 §12.5.4) prefers; `None` if it names none of ours. The first one
-    /// wins among equal weights. `*` is ignored, and a weight of 0 excludes a language.
+    /// The language that an `Accept-Language` (RFC 9110 §12.5.4) prefers; `None` if it names none of ours. The first
+    /// one wins among equal weights. `*` is ignored, and a weight of 0 excludes a language.
     #[must_use]
     pub fn accepted(ranges: &str) -> Option<Self> {
         let mut best = None;

@@ -70,8 +70,9 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
         }
     }
 
-    /// Counts one event for a key and returns how many are left. While the limiter is full, tracked keys are unaffected,
-    /// and a new key counts as over its limit: a flood of keys neither gets through nor displaces known ones.
+    /// Counts one event for a key and returns how many are left. While the limiter is full, tracked keys are
+    /// unaffected, and a new key counts as over its limit: a flood of keys neither gets through nor displaces known
+    /// ones.
     ///
     /// # Errors
     ///

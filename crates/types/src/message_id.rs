@@ -23,9 +23,9 @@ pub fn bounded(id: &str) -> String {
     )
 }
 
-/// The Message-IDs in a header's value, with their angle brackets. Invalid forms are tolerated: encoded words (forbidden
-/// by RFC 2047 §5) are decoded, and blanks within an id are removed. The id with its blanks follows, since a program may
-/// have sent it like that.
+/// The Message-IDs in a header's value, with their angle brackets. Invalid forms are tolerated: encoded words
+/// (forbidden by RFC 2047 §5) are decoded, and blanks within an id are removed. The id with its blanks follows, since a
+/// program may have sent it like that.
 #[must_use]
 pub fn all_in(value: &[u8]) -> Vec<String> {
     let text = encoded_words::decoded(value);
@@ -103,8 +103,8 @@ pub fn both_ends(mut ids: Vec<String>, most: usize, bytes: usize) -> Vec<String>
     ids
 }
 
-/// Whether this is a single `msg-id` of RFC 5322 §3.6.4: a provider that keeps such a Message-ID finds it again
-/// unchanged, and not finding it means that the provider doesn't have the message.
+/// Whether this is a single `msg-id` (RFC 5322 §3.6.4): a provider stores such a Message-ID unchanged, so a search that
+/// doesn't find it proves that the provider doesn't have the message.
 #[must_use]
 pub fn is_well_formed(id: &str) -> bool {
     let Some(inner) = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')) else {

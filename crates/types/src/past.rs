@@ -7,8 +7,8 @@ use super::clock::SharedClock;
 /// How far the machine's clock may be ahead of the database's to be believed, for [`kept_from`].
 const BELIEVED: TimeDelta = TimeDelta::days(2);
 
-/// A time that has certainly passed ([`Clock::certainly_past`](super::clock::Clock::certainly_past)), or an earlier one.
-/// Every deletion by age takes one, so that no other clock can be used.
+/// A time that has certainly passed ([`Clock::certainly_past`](super::clock::Clock::certainly_past)), or an earlier
+/// one. Every deletion by age takes one, so that no other clock can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Past(DateTime<Utc>);
 

@@ -3,8 +3,8 @@
 /// Longest name, in characters.
 const LENGTH: usize = 80;
 
-/// Sanitizes a name. The person who signs up chooses both it and the address that it is mailed to, which may be somebody
-/// else's: so it can't start a line, reverse text, end a quotation, or become a link in a mail client.
+/// Sanitizes a name. The person who signs up chooses both it and the address that it is mailed to, which may be
+/// somebody else's: so it can't start a line, reverse text, end a quotation, or become a link in a mail client.
 #[must_use]
 pub fn plain_name(text: &str) -> String {
     let text = text.replace(

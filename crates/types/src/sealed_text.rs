@@ -1,5 +1,5 @@
-//! Sealed values in URLs: they can't be read, modified or forged, so they are trusted when they come back, and needn't be
-//! stored.
+//! Sealed values in URLs: they can't be read, modified or forged, so they are trusted when they come back, and needn't
+//! be stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

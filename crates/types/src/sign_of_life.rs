@@ -1,5 +1,5 @@
-//! The last sign of life that a gateway recorded in the database. It decides whether the database's clock is trusted, and
-//! so whether data is deleted by age.
+//! The last sign of life that a gateway recorded in the database. It decides whether the database's clock is trusted,
+//! and so whether data is deleted by age.
 
 use chrono::{DateTime, TimeDelta, Utc};
 

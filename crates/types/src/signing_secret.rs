@@ -1,5 +1,5 @@
-//! The signing secret of a webhook configuration: `whsec_` and base64, as in Standard Webhooks, or any string chosen by the
-//! customer.
+//! The signing secret of a webhook configuration: `whsec_` and base64, as in Standard Webhooks, or any string chosen by
+//! the customer.
 
 use std::fmt::{Debug, Formatter};
 use std::time::Duration;

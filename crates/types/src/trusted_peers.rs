@@ -48,8 +48,9 @@ impl TrustedPeers {
     }
 
     /// The client's address, from the peer's `X-Forwarded-For` fields: each proxy appends the address that connected to
-    /// it, so the last one that isn't a trusted proxy is the client. Everything before it may be forged by the client, in
-    /// any bytes. An untrusted peer's header is ignored. If the last proxy gives no address, the result is the proxy's.
+    /// it, so the last one that isn't a trusted proxy is the client. Everything before it may be forged by the client,
+    /// in any bytes. An untrusted peer's header is ignored. If the last proxy gives no address, the result is the
+    /// proxy's.
     #[must_use]
     pub fn client<'a>(
         &self,

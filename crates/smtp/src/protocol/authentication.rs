@@ -1,5 +1,5 @@
-//! The SASL exchanges of AUTH (RFC 4954): the server's challenges and the client's responses. The session's driver checks
-//! the credentials.
+//! The SASL exchanges of AUTH (RFC 4954): the server's challenges and the client's responses. The session's driver
+//! checks the credentials.
 
 use std::fmt::{Debug, Formatter};
 

@@ -1,5 +1,5 @@
-//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). The content is interpreted, and
-//! a refusal answered, elsewhere.
+//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). The content is interpreted, and a
+//! refusal answered, elsewhere.
 
 use bytes::{Buf, BytesMut};
 
@@ -12,8 +12,8 @@ pub enum BareNewline {
     Normalize,
 }
 
-/// Maximum memory reserved for a message in advance, since a declared size can't be relied on: room for one piece and one
-/// more read.
+/// Maximum memory reserved for a message in advance, since a declared size can't be relied on: room for one piece and
+/// one more read.
 const RESERVED: usize = 384 * 1024;
 
 /// Content up to this size grows as it arrives, in octets.
@@ -111,7 +111,8 @@ impl KeptContent {
         self.octets = Vec::new();
     }
 
-    /// Takes the octets since the last call, once there are at least `at_least`. The message may still be refused later.
+    /// Takes the octets since the last call, once there are at least `at_least`. The message may still be refused
+    /// later.
     fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         (self.octets.len() >= at_least).then(|| {
             let mut octets = std::mem::take(&mut self.octets);

@@ -16,8 +16,8 @@ impl EmailAddress {
         }
     }
 
-    /// The address in its standard form, with its domain in A-labels (RFC 5890 §2.3.2.1, mapped by UTS 46) if that makes
-    /// it ASCII. An address with a non-ASCII local part has no such form.
+    /// The address in its standard form, with its domain in A-labels (RFC 5890 §2.3.2.1, mapped by UTS 46) if that
+    /// makes it ASCII. An address with a non-ASCII local part has no such form.
     #[must_use]
     pub fn to_ascii(&self) -> Self {
         let standard = self.to_standard();

@@ -168,8 +168,8 @@ fn in_charset(charset: &[u8], octets: &[u8]) -> String {
     }
 }
 
-/// ISO 2022 octets without escape sequences that are followed directly by another one: decoders reject an escape sequence
-/// without a character after it.
+/// ISO 2022 octets without escape sequences that are followed directly by another one: decoders reject an escape
+/// sequence without a character after it.
 fn without_returns(octets: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(octets.len());
     let mut rest = octets;
