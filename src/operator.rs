@@ -1,5 +1,5 @@
-//! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
-//! [`trust_clock`].
+//! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`],
+//! [`certificates`], [`check`], [`reseal`], and [`trust_clock`].
 
 pub mod apps;
 pub mod certificates;

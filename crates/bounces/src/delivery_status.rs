@@ -43,9 +43,9 @@ impl Group {
 
     /// The recipient, if its delivery failed or is delayed.
     ///
-    /// `Action: failed` is permanent regardless of the status: a message given up after days of attempts has the
-    /// status of the last one, 4.4.7 (RFC 3464 §2.3.3: "the message could not be delivered … the Reporting MTA has
-    /// abandoned any attempts"). A status of class 4 without an action is a delay.
+    /// `Action: failed` is permanent regardless of the status: a message given up after days of attempts has the status
+    /// of the last one, 4.4.7 (RFC 3464 §2.3.3: "the message could not be delivered … the Reporting MTA has abandoned
+    /// any attempts"). A status of class 4 without an action is a delay.
     fn outcome(&self) -> Option<BouncedRecipient> {
         // The address that the message was sent to: the final recipient may be a forwarding target.
         let address = [&self.original, &self.final_recipient]

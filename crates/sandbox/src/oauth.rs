@@ -123,8 +123,7 @@ impl Authorization {
             .await
     }
 
-    /// Revokes all grants of `mailbox`: its access tokens are refused, its refresh tokens are
-    /// `invalid_grant`.
+    /// Revokes all grants of `mailbox`: its access tokens are refused, its refresh tokens are `invalid_grant`.
     ///
     /// # Errors
     /// A grant's file can't be removed.

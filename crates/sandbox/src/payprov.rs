@@ -2,8 +2,8 @@
 //! the paths, parameters and objects of Stripe's API, its signed events, and pages for users. No money moves.
 //!
 //! This module has its settings, handle and routes. `api` serves the gateway, `lifecycle` applies time and payments,
-//! `delivery` sends events, `pages` are for users, and `steering` and `faults` for tests. All state is one `ledger`, saved
-//! as a whole after each change.
+//! `delivery` sends events, `pages` are for users, and `steering` and `faults` for tests. All state is one `ledger`,
+//! saved as a whole after each change.
 
 mod api;
 mod customers;

@@ -39,8 +39,7 @@ impl PortalSettings {
     }
 
     /// Where subscribers manage their accounts, with the gateway at `base_url`: the portal, or the operator's own
-    /// pages.
-    /// `None`: unknown.
+    /// pages. `None`: unknown.
     #[must_use]
     pub fn address(&self, base_url: &str) -> Option<String> {
         match (self.base_url.as_str(), self.enabled) {

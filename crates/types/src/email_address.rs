@@ -139,8 +139,8 @@ impl AsRef<str> for EmailAddress {
     }
 }
 
-/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2), also with underscores, or U-labels (RFC 6531
-/// §3.3). Address literals are not.
+/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2), also with underscores, or U-labels
+/// (RFC 6531 §3.3). Address literals are not.
 #[must_use]
 pub fn is_domain(text: &str) -> bool {
     text.len() <= MAXIMUM_DOMAIN && text.split('.').all(is_label)

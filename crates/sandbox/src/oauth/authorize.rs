@@ -1,5 +1,5 @@
-//! `/oauth/authorize`: checks the request (RFC 6749 §4.1.1, RFC 7636 §4.3), asks the user, and redirects
-//! with a code or an error (§4.1.2).
+//! `/oauth/authorize`: checks the request (RFC 6749 §4.1.1, RFC 7636 §4.3), asks the user, and redirects with a code or
+//! an error (§4.1.2).
 //!
 //! In tests a `login_hint` replaces the user: the response comes immediately, without a page. A hint that begins with
 //! `deny` declines; one that begins with `partial` grants only the first scope.

@@ -1,5 +1,5 @@
-//! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; their
-//! pages are in `pages`.
+//! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; their pages are in
+//! `pages`.
 
 use serde_json::{Value, json};
 use url::Url;

@@ -1,5 +1,5 @@
-//! `/payprov/checkout/{id}`: where a subscriber enters a card. There are no numbers to type: each
-//! kind of card has a button.
+//! `/payprov/checkout/{id}`: where a subscriber enters a card. There are no numbers to type: each kind of card has a
+//! button.
 
 use askama::Template;
 use axum::Form;
