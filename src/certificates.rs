@@ -1,4 +1,4 @@
-//! The certificates that the listeners show: of files, or from an ACME server.
+//! The listeners' certificates: from files, or from an ACME server.
 
 mod acme;
 mod challenges;
@@ -25,15 +25,15 @@ use mailgate_storage::database::pool::PoolError;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 
-/// Connections at once to the listener of HTTP-01, and of these from one address.
+/// Concurrent connections to the HTTP-01 listener, in total and per address.
 const CHALLENGE_CONNECTIONS: usize = 256;
 const CHALLENGE_CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// Time for the header of a challenge's request, and bytes that such requests may hold.
+/// The time limit for the header of a challenge request, and the bytes that such requests may hold.
 const CHALLENGE_HEADER_READ: Duration = Duration::from_secs(5);
 const CHALLENGE_BYTES: usize = 4 << 20;
 
-/// Why certificates from an ACME server can't be shown.
+/// Why certificates from an ACME server can't be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Its settings.
@@ -44,7 +44,7 @@ pub enum StartError {
     Database(#[from] PoolError),
 }
 
-/// Where certificates come from; files are read before anything else is started.
+/// The source of the certificates; files are read before anything else starts.
 pub(crate) enum Source {
     Files(Arc<ServerCertificate>),
     Acme(AcmeSettings),
@@ -64,14 +64,14 @@ impl Source {
     }
 }
 
-/// What the listeners show.
+/// The certificates being served.
 pub(crate) enum Shown {
     Files(Arc<ServerCertificate>),
     Issued(Certificates),
 }
 
 impl Shown {
-    /// Follows the files, or begins to order and to show certificates.
+    /// Starts watching the files, or ordering and serving certificates.
     pub(crate) async fn start(
         source: Source,
         pool: &PgPool,
@@ -96,11 +96,11 @@ impl Shown {
                 }
                 let stop = &shutdown.soft;
                 shutdown.spawn_vital(
-                    "the look for new certificates",
+                    "the polling for new certificates",
                     acme::show(certificates.clone(), stop.clone()),
                 );
                 shutdown.spawn_vital(
-                    "the orders of certificates",
+                    "the ordering of certificates",
                     acme::order(certificates.clone(), stop.clone()),
                 );
                 Ok(Self::Issued(certificates))
@@ -111,7 +111,7 @@ impl Shown {
 
     fn follow(certificate: Arc<ServerCertificate>, shutdown: &Shutdown) -> Self {
         shutdown.spawn_vital(
-            "the watch of the certificate",
+            "the certificate watcher",
             reload::run(
                 Arc::clone(&certificate),
                 reload::EVERY,
@@ -121,7 +121,7 @@ impl Shown {
         Self::Files(certificate)
     }
 
-    /// The one of files.
+    /// The certificate from files.
     pub(crate) fn file(&self) -> Option<&Arc<ServerCertificate>> {
         match self {
             Self::Files(certificate) => Some(certificate),
@@ -129,7 +129,7 @@ impl Shown {
         }
     }
 
-    /// Those from an ACME server.
+    /// The certificates from an ACME server.
     pub(crate) fn issued(&self) -> Option<&Certificates> {
         match self {
             Self::Files(_) => None,
@@ -137,7 +137,7 @@ impl Shown {
         }
     }
 
-    /// TLS of the SMTP listeners.
+    /// The TLS acceptor of the SMTP listeners.
     pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, ServerTlsError> {
         match self {
             Self::Files(certificate) => tls::acceptor(Arc::clone(certificate)),
@@ -145,7 +145,7 @@ impl Shown {
         }
     }
 
-    /// Serves HTTP by TLS; returns the actual address.
+    /// Serves HTTPS; returns the actual address.
     pub(crate) fn serve_http(
         &self,
         listener: Option<TcpListener>,
@@ -168,7 +168,7 @@ impl Shown {
         Ok(address)
     }
 
-    /// Answers HTTP-01.
+    /// Serves HTTP-01 challenges.
     pub(crate) fn serve_challenges(
         &self,
         listener: Option<TcpListener>,

@@ -91,7 +91,7 @@ pub enum DaemonError {
     /// The relay for its own mail.
     #[error(transparent)]
     Relay(#[from] RelayError),
-    /// A socket passed by systemd can't be used.
+    /// An inherited socket can't be used.
     #[error("the socket {name:?} that was handed over can't be used: {why}")]
     Inherited {
         /// Its name.
@@ -99,10 +99,10 @@ pub enum DaemonError {
         /// Why it can't be used.
         why: String,
     },
-    /// Several addresses can't be listened on, one line for each.
+    /// Several addresses can't be bound, one line each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Taken(Vec<ListenError>),
-    /// An address can't be listened on.
+    /// An address can't be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
 }
@@ -110,7 +110,7 @@ pub enum DaemonError {
 /// A running gateway.
 #[derive(Debug)]
 pub struct Daemon {
-    /// The database.
+    /// The database pool.
     pub pool: PgPool,
     /// Subscribers and apps.
     pub accounts: Accounts,
@@ -120,17 +120,17 @@ pub struct Daemon {
     pub mailboxes: Mailboxes,
     /// Outgoing webhooks.
     pub webhooks: Webhooks,
-    /// The address that REST listens on.
+    /// The address of REST over HTTP.
     pub http_address: SocketAddr,
     /// The URL at which users reach the REST interface.
     pub base_url: String,
     /// Whether it serves the portal.
     pub has_portal: bool,
-    /// The address that REST listens on for TLS.
+    /// The address of REST over HTTPS.
     pub https_address: Option<SocketAddr>,
     /// Certificates from an ACME server.
     pub certificates: Option<Certificates>,
-    /// The certificate of the settings' files.
+    /// The certificate from the configured files.
     pub certificate_file: Option<Arc<ServerCertificate>>,
     /// The address for submission with STARTTLS.
     pub starttls_address: Option<SocketAddr>,
@@ -158,7 +158,7 @@ pub async fn start(
 /// [`DaemonError`]; then nothing is left running except what `shutdown` ends.
 #[expect(
     clippy::too_many_lines,
-    reason = "all parts, in the order in which they need each other"
+    reason = "all parts, in the order of their dependencies"
 )]
 pub async fn start_on(
     inherited: Inherited,
@@ -323,8 +323,8 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     Ok(lease)
 }
 
-/// Connects, takes over the database's time, migrates it, leaves a sign of life, and creates the missing partitions of
-/// the log.
+/// Connects, adopts the database's clock, runs migrations, records a sign of life, and creates the log's missing
+/// partitions.
 async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
     let pool = pool::connect(&settings.database).await?;
     let synchronized = pool::synchronize(&pool, clock).await;
@@ -355,7 +355,7 @@ fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
     }
 }
 
-/// What both SMTP listeners share.
+/// The parts shared by both SMTP listeners.
 struct SmtpDoor {
     session: Arc<SessionSettings>,
     submission: SubmissionBackend,
@@ -423,7 +423,7 @@ impl SmtpDoor {
     }
 }
 
-/// Starts collecting metrics, if there is a listener to serve them.
+/// Starts collecting metrics if there is a listener for them.
 fn collect_metrics(listener: Option<TcpListener>) -> Option<(TcpListener, PrometheusHandle)> {
     let listener = listener?;
     match mailgate_telemetry::metrics::start() {

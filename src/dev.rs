@@ -38,7 +38,7 @@ pub struct DevOptions {
     pub config: Option<PathBuf>,
 }
 
-/// Why `mailgate dev` fails. Each message says what to do.
+/// Why `mailgate dev` fails. Each message includes the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
     /// The settings.
@@ -53,7 +53,7 @@ pub enum DevError {
     /// The database.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// Another database is configured, where a demo account must not be created.
+    /// Another database is configured; a demo account must not be created there.
     #[error(
         "database.url: mailgate dev has a database of its own and touches no other; remove MAILGATE__DATABASE__URL from the environment, or database.url from the file"
     )]
@@ -81,7 +81,7 @@ pub enum DevError {
     Signals(#[from] std::io::Error),
 }
 
-/// The sandbox's part of the settings, in the form that the sandbox takes.
+/// The sandbox's settings, in the sandbox's own type.
 #[must_use]
 pub fn provider_settings(settings: &Settings) -> provider::Settings {
     let sandbox = &settings.sandbox;
@@ -98,8 +98,8 @@ pub fn provider_settings(settings: &Settings) -> provider::Settings {
 /// Runs until a signal stops it.
 pub async fn run(options: DevOptions) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    // Reports invalid settings before anything is started; values known only after a start have placeholders. The
-    // plugins are off until the provider's addresses are known.
+    // Reports invalid settings before anything starts; values known only later have placeholders. The plugins are off
+    // until the provider's addresses are known.
     let early = load(&options, preset_before_start(), Table::new())?;
     mailgate_telemetry::start_logging_by(&early.log, &early.seal_keys);
     let home = Home::open(&options.directory, options.ephemeral)?;
@@ -132,7 +132,7 @@ async fn with_database(
 ) -> Result<(), DevError> {
     database.ensure_database(DATABASE).await?;
     let certificate = ServerCertificate::load(&files.certificate, &files.key)?;
-    // The provider outlives the gateway, which may still send it mail during shutdown.
+    // The provider outlives the gateway, which may still send mail during shutdown.
     let sandbox_shutdown = Shutdown::default();
     let provider = provider::start(
         &provider_settings(early),
@@ -211,7 +211,7 @@ async fn serve(
     );
     tokio::select! {
         requested = shutdown.requested() => {
-            eprintln!("Ending: finishing the work in progress …");
+            eprintln!("Stopping: finishing the work in progress …");
             requested.map_err(DevError::from)
         }
         how = database.died() => Err(DevError::PostgresDied(how)),
@@ -296,12 +296,12 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
             "webhooks".to_owned(),
             section(vec![("allow_private", Value::Boolean(true))]),
         ),
-        // A developer's own test account may have no endpoint that signs.
+        // A developer's own test account may have no webhook endpoint.
         (
             "payprov".to_owned(),
             section(vec![("accept_unsigned", Value::Boolean(true))]),
         ),
-        // Development machines have no scraper; this keeps the address free for others.
+        // Development machines have no scraper; this leaves the address free.
         ("metrics".to_owned(), section(vec![("listen", text(""))])),
     ])
 }
@@ -384,7 +384,7 @@ fn screen(
         port(daemon.tls_address)
     ));
     line(format_args!(
-        "  Sandbox   {}   the mail that arrived",
+        "  Sandbox   {}   received mail",
         provider.url()
     ));
     if let Some(payments) = payments {

@@ -1,5 +1,5 @@
-//! The fuzz targets, each a parser of what comes from outside with the invariants that hold for
-//! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
+//! The fuzz targets: each runs a parser of external input, and checks invariants that hold for any input. `make fuzz`
+//! runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
 
 use crate::smtp::reply::fuzzing::provider_refusals;
 use mailgate_bounces::fuzzing::bounces;
@@ -24,10 +24,10 @@ use mailgate_smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content
 use mailgate_smtp::protocol::session::fuzzing::smtp_session;
 use mailgate_types::fuzzing::{addresses, identifiers, sealed_values};
 
-/// Takes any bytes, and panics where an invariant breaks.
+/// Takes any bytes, and panics if an invariant is violated.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name, which its corpus has too.
+/// Each target by name, which its corpus shares.
 pub const TARGETS: [(&str, Target); 31] = [
     ("addressed_message", addressed_message),
     ("addresses", addresses),

@@ -28,7 +28,7 @@ use mailgate_storage::database::tables;
 use mailgate_types::database_clock::DatabaseClock;
 use toml::Table;
 
-/// The commit that this was built from, where the build was told it.
+/// The commit that this was built from, if the build set it.
 const COMMIT: &str = match option_env!("MAILGATE_COMMIT") {
     Some(commit) => commit,
     None => UNKNOWN,
@@ -36,7 +36,7 @@ const COMMIT: &str = match option_env!("MAILGATE_COMMIT") {
 
 const UNKNOWN: &str = "unknown";
 
-/// What `mailgate --version` says beside the name.
+/// The version string of `mailgate --version`.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
     if COMMIT == UNKNOWN {
@@ -45,7 +45,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{version} ({COMMIT})")
 });
 
-/// How long the end waits for what can't be called off.
+/// How long shutdown waits for tasks that can't be cancelled.
 const LEFT_OVER: Duration = Duration::from_secs(1);
 
 /// Whether `serve` logs JSON.
@@ -184,7 +184,7 @@ enum Command {
     },
 }
 
-/// What ends the process early.
+/// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -231,7 +231,7 @@ impl Failure {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // ring is the one crypto provider of the process; a second installation would find it in place.
+    // ring is the process's only crypto provider; installing it again has no effect.
     drop(rustls::crypto::ring::default_provider().install_default());
     let serves = matches!(arguments.command, Command::Serve { .. });
     match run(arguments.command) {
@@ -247,7 +247,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says why the process ends, in the form of the log where a program reads that.
+/// Reports why the process ends: as JSON if the log is JSON.
 fn report(failure: &Failure, logs_json: bool) {
     if logs_json {
         // It was logged when it happened.
@@ -255,7 +255,7 @@ fn report(failure: &Failure, logs_json: bool) {
             return;
         }
         mailgate_telemetry::start_logging(LogFormat::Json, "error", None);
-        // Whatever the settings leave out.
+        // Overrides the configured filter.
         mailgate_telemetry::set_filter("error");
     }
     for line in failure.to_string().lines() {
@@ -324,7 +324,7 @@ fn run(command: Command) -> Result<(), Failure> {
             }
         }
     });
-    // A name that is being looked up can't be called off, and nobody waits for it any more.
+    // A DNS lookup in progress can't be cancelled, and its result is no longer needed.
     runtime.shutdown_timeout(LEFT_OVER);
     ended
 }
@@ -395,7 +395,7 @@ async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// 1 for wrong settings too: container engines keep 2 for themselves.
+/// Invalid settings give 1 too: container engines reserve 2.
 async fn healthcheck(file: Option<PathBuf>) -> Result<(), Failure> {
     let listen = mailgate_settings::load_http_listen(file.as_deref(), std::env::vars_os())
         .map_err(Failure::HealthConfig)?;

@@ -1,5 +1,5 @@
-//! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`], [`certificates`], [`check`], [`reseal`], and
-//! [`trust_clock`].
+//! The operator's commands: [`subscribers`] with their [`limits`], [`apps`], [`mailboxes`], [`queue`],
+//! [`certificates`], [`check`], [`reseal`], and [`trust_clock`].
 
 pub mod apps;
 pub mod certificates;
@@ -25,7 +25,7 @@ use mailgate_storage::database::pool;
 use mailgate_storage::database::pool::PoolError;
 use mailgate_types::ids::{LogId, SubscriberId};
 
-/// Why a command failed. Each text gives the reason.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// The settings.
@@ -49,7 +49,7 @@ pub enum OperatorError {
     /// Secrets could not be resealed.
     #[error(transparent)]
     Reseal(#[from] ResealError),
-    /// Sealed values that no key unseals, left unchanged.
+    /// Sealed values that no key opens, left unchanged.
     #[error(
         "{0} sealed values can't be opened with any of seal.keys: give the key that sealed them too"
     )]
@@ -57,10 +57,10 @@ pub enum OperatorError {
     /// Checks found problems, which have been printed.
     #[error("{0} of {1} checks failed")]
     Failed(usize, usize),
-    /// A message of the queue was neither retried nor canceled.
+    /// A queued message was neither retried nor canceled.
     #[error("{0}: {1}")]
     Queue(LogId, QueueError),
-    /// Some messages of the queue were not canceled.
+    /// Some queued messages were not canceled.
     #[error("{0} messages were not canceled")]
     NotCanceled(u64),
     /// An argument.
@@ -72,21 +72,21 @@ pub enum OperatorError {
         if *now { " for good" } else { ", and removed after 7 days unless it is restored" }, table::plain(label)
     )]
     Unconfirmed {
-        /// Whose.
+        /// The subscriber.
         id: SubscriberId,
-        /// Its name, which confirms it.
+        /// Its label, which confirms the deletion.
         label: String,
-        /// What goes with it.
+        /// Its apps and their data.
         belongings: String,
-        /// Whether it couldn't be restored.
+        /// Whether it is deleted permanently.
         now: bool,
     },
-    /// A subscriber that is deleted already.
+    /// The subscriber is already deleted.
     #[error(
-        "{id} is deleted already; until {until} it can be restored: mailgate subscriber restore {id}. With --now, --yes and --label it is removed at once"
+        "{id} is deleted already; until {until} it can be restored: mailgate subscriber restore {id}. With --now, --yes and --label it is removed immediately"
     )]
     Deleted {
-        /// Whose.
+        /// The subscriber.
         id: SubscriberId,
         /// Until when it can be restored.
         until: String,
@@ -96,7 +96,7 @@ pub enum OperatorError {
     NotFound(SubscriberId),
 }
 
-/// Reads the settings, connects, runs a command, and ends the connections.
+/// Reads the settings, connects, runs a command, and closes the connections.
 async fn on_database(
     file: Option<&Path>,
     command: impl AsyncFnOnce(OperatorSettings, PgPool) -> Result<(), OperatorError>,

@@ -1,4 +1,4 @@
-//! Floor 3: what the SMTP listeners do with a message. The protocol is in its own crate, `mailgate_smtp`.
+//! Floor 3: the gateway's backend for the SMTP listeners. The protocol is in its own crate, `mailgate_smtp`.
 
 pub mod backend;
 pub(crate) mod reply;
@@ -10,7 +10,7 @@ mod tests {
 
     use super::backend::SubmissionBackend;
 
-    /// What a session takes while it idles is kept small by boxing what only a message needs.
+    /// Message state is boxed, to keep the size of an idle session small.
     #[test]
     fn an_idle_session_is_a_small_task() {
         let size = listener::task_size::<SubmissionBackend>();

@@ -1,4 +1,4 @@
-//! Certificates from an ACME server: one loop shows what is new in the database, another one orders what is due.
+//! Certificates from an ACME server: one loop loads new ones from the database, another orders those due.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::workers::{every, pause};
 use mailgate_domain::certificates::{Attempted, Certificates};
 use mailgate_storage::database::outage::trouble;
 
-/// How often the database is asked for new certificates: all gateways show one within a minute.
+/// How often to poll the database for new certificates: all gateways serve one within a minute.
 const SHOW: Duration = Duration::from_secs(10);
 
-/// How often it is asked for what is due.
+/// How often to poll for certificates due.
 const ORDER: Duration = Duration::from_secs(10);
 
-/// How often what nobody uses is removed.
+/// How often unused certificates are removed.
 const FORGET: Duration = Duration::from_hours(24);
 
-/// Shows new certificates until `stop`.
+/// Serves new certificates until `stop`.
 pub async fn show(certificates: Certificates, stop: CancellationToken) {
     every(SHOW, &stop, "new certificates can't be read", || {
         certificates.refresh()
@@ -26,7 +26,7 @@ pub async fn show(certificates: Certificates, stop: CancellationToken) {
     .await;
 }
 
-/// Orders what is due until `stop`; an order under way is broken off then.
+/// Orders certificates due until `stop`, which aborts an order in progress.
 pub async fn order(certificates: Certificates, stop: CancellationToken) {
     let mut forgot_at: Option<Instant> = None;
     while !stop.is_cancelled() {

@@ -1,5 +1,5 @@
-//! The listener that answers HTTP-01 (RFC 8555 §8.3) and nothing else: whatever host a request names, a path is
-//! answered if the database has its token at the moment.
+//! The listener for HTTP-01 challenges (RFC 8555 §8.3) only: it ignores the host of a request, and answers a path whose
+//! token is in the database.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -10,7 +10,7 @@ use axum::routing::get;
 
 use mailgate_domain::certificates::Challenges;
 
-/// Its one path.
+/// Its only route.
 pub(super) fn challenge_router(challenges: Challenges) -> Router {
     Router::new()
         .route("/.well-known/acme-challenge/{token}", get(answer))

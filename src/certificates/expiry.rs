@@ -1,5 +1,5 @@
-//! Warns of the configured certificates that expire soon, at the start and each day, and updates the metric; and has
-//! the OAuth client secrets looked at as often.
+//! Warns of configured certificates that expire soon, at startup and daily, and updates the metric. Checks the OAuth
+//! client secrets as often.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use mailgate_types::plugin::Plugin;
 /// How often to check; a certificate that has changed is reported again.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// How long before its expiry a certificate is reported, and how long before it is an error.
+/// How long before its expiry a certificate is a warning, and how long before it is an error.
 const SOON: TimeDelta = TimeDelta::days(21);
 const NEAR: TimeDelta = TimeDelta::days(3);
 
 /// The time between two log lines about the same certificate.
 const AGAIN: TimeDelta = TimeDelta::days(1);
 
-/// Where a certificate is.
+/// The location of a certificate.
 #[derive(Debug)]
 enum Place {
-    /// Nowhere: the setting names none.
+    /// The setting is empty.
     Nowhere,
     /// In a file.
     File(PathBuf),
-    /// In the database, from an ACME server, and shown.
+    /// In the database, issued by an ACME server, and in use.
     Issued(ServedName),
 }
 
-/// A setting, and the certificate that it stands for.
+/// A setting, and the certificate that it configures.
 #[derive(Debug)]
 struct Named {
     setting: &'static str,
@@ -50,7 +50,7 @@ struct Named {
 pub struct Expiring(Vec<Named>);
 
 impl Expiring {
-    /// Adds those from an ACME server.
+    /// Adds the certificates from an ACME server.
     pub fn add(&mut self, served: &[ServedName]) {
         for served in served {
             let known = (self.0.iter_mut()).find(|it| it.setting == served.setting());
@@ -60,13 +60,13 @@ impl Expiring {
         }
     }
 
-    /// Looks at all of them, and reports what is due.
+    /// Checks all certificates, and reports those due.
     pub async fn look(&mut self, now: DateTime<Utc>) {
         for named in &mut self.0 {
             let (expires, life) = match &named.place {
                 Place::Nowhere => (None, None),
                 Place::File(path) => {
-                    // Whatever uses the file reports that it can't be read.
+                    // An unreadable file is reported by the code that uses it.
                     let pem = tokio::fs::read(path).await.ok();
                     (pem.and_then(|pem| expiry::soonest(&pem)), None)
                 }
@@ -89,14 +89,14 @@ impl Expiring {
     }
 }
 
-/// How long before its expiry a certificate is reported, and how long before it is an error. One that is renewed by the
-/// gateway may have a short life, of which a third is left when it should have been renewed.
+/// How long before its expiry a certificate is a warning, and how long before it is an error. The gateway renews its
+/// own certificates when a third of their lifetime is left, which may be short.
 fn limits(life: Option<TimeDelta>) -> (TimeDelta, TimeDelta) {
     let part = |of: i32, most: TimeDelta| life.map_or(most, |life| (life / of).min(most));
     (part(4, SOON), part(12, NEAR))
 }
 
-/// Collects the files of the settings.
+/// Collects the files named in the settings.
 #[must_use]
 pub fn files(settings: &Settings) -> Expiring {
     let of_plugin = |plugin: Plugin| {

@@ -19,14 +19,14 @@ pub async fn run(certificate: Arc<ServerCertificate>, every: Duration, stop: Can
     }
 }
 
-/// Warns of a certificate that some clients refuse.
+/// Warns of a certificate that some clients reject.
 pub fn warn(certificate: &ServerCertificate) {
     if let Some(why) = certificate.unreliable() {
         tracing::warn!("tls.certificate: {why}");
     }
 }
 
-/// Looks at the files, and says what has changed.
+/// Checks the files, and logs a change.
 pub async fn look(certificate: &ServerCertificate) {
     let refused = gauge!("mailgate_certificate_refused");
     match certificate.reload().await {

@@ -1,4 +1,4 @@
-//! Asks a gateway running on this machine whether it is ready: a container's health check.
+//! Checks whether a gateway running on this machine is ready: a container's health check.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio::time::timeout;
 
 use mailgate_server::http::connectable;
 
-/// Timeout of the whole check; the callers' own timeouts are some seconds longer.
+/// The timeout of the whole check; callers' own timeouts are a few seconds longer.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Why the gateway isn't ready, or its state is unknown. Each text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
     /// The address has no port.
-    #[error("http.listen: has port 0, and which one was taken is not known; give it a port")]
+    #[error("http.listen: the port is 0, so the actual port is unknown; set a port")]
     NoPort,
     /// Nothing listens there.
     #[error(
         "nothing answers on {0}: {1}; start the gateway, or give this command the gateway's http.listen"
     )]
     Unreachable(SocketAddr, std::io::Error),
-    /// What answers doesn't speak HTTP.
+    /// The server there doesn't speak HTTP.
     #[error(
         "{0} doesn't answer in HTTP ({1}): something else listens there; give this command the gateway's http.listen"
     )]
@@ -36,7 +36,7 @@ pub enum HealthError {
     /// It takes too long.
     #[error("{0} has not answered within {seconds} seconds: the gateway there hangs, or something else listens", seconds = LIMIT.as_secs())]
     Late(SocketAddr),
-    /// The gateway reports that it isn't ready.
+    /// The gateway is not ready.
     #[error("{0} is not ready: GET /readyz answers {1}; its log says why")]
     NotReady(SocketAddr, StatusCode),
 }

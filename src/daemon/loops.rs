@@ -56,7 +56,7 @@ pub(super) fn start_billing(
     Ok(billing)
 }
 
-/// Where the portal is, for mails: without `http.base_url` the address is of this machine, and nothing to mail.
+/// The portal's address for emails: without `http.base_url` it would be a local address, which is useless in an email.
 fn mailed_portal(settings: &Settings) -> Option<String> {
     let portal = (settings.portal).address(&settings.http_base_url);
     portal.filter(|address| !address.starts_with('/'))
@@ -72,14 +72,14 @@ pub(super) fn relay(
     Ok(relay.transpose()?)
 }
 
-/// Where the links that are mailed lead to, and who runs the portal; `None` where there is nothing to link to.
+/// The target of mailed links, and the portal's operator; `None` without a target.
 pub(super) fn mailed_links(settings: &Settings) -> Option<(String, String)> {
     let portal = mailed_portal(settings).filter(|_| settings.portal.enabled)?;
     let operator = settings.portal.operator(&portal);
     Some((portal, operator))
 }
 
-/// What mail of its own the gateway sends.
+/// The kinds of mail that the gateway itself sends.
 pub(super) fn own_mail(relay: Option<&Arc<Relay>>, links: Option<&(String, String)>) -> OwnMail {
     match (relay, links) {
         (None, _) => OwnMail::None,
@@ -88,7 +88,7 @@ pub(super) fn own_mail(relay: Option<&Arc<Relay>>, links: Option<&(String, Strin
     }
 }
 
-/// Starts mailing links that sign in to the portal; `None` without a relay, too.
+/// Starts mailing sign-in links to the portal; `None` without a relay, too.
 pub(super) fn start_sign_in_mail(
     links: Option<(String, String)>,
     relay: Option<Arc<Relay>>,
@@ -97,10 +97,7 @@ pub(super) fn start_sign_in_mail(
 ) -> Option<SignInMail> {
     let ((portal, operator), relay) = (links?, relay?);
     let (mail, mailer) = SignInMail::new(accounts.clone(), relay, portal, operator);
-    shutdown.spawn_vital(
-        "the mailer of sign-in links",
-        mailer.run(shutdown.soft.clone()),
-    );
+    shutdown.spawn_vital("the sign-in link mailer", mailer.run(shutdown.soft.clone()));
     Some(mail)
 }
 
@@ -120,11 +117,11 @@ pub(super) fn start_webhooks(
         settings,
     )?;
     shutdown.spawn_vital(
-        "the ear for webhooks",
+        "the webhook listener",
         workers::wake_webhooks(pool.clone(), webhooks.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the dispatcher of webhooks",
+        "the webhook dispatcher",
         webhooks.clone().dispatch(tracker.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
@@ -160,22 +157,22 @@ pub(super) fn keep_sending(
     };
     let keeper = sending.lease_keeper();
     let keeping = workers::keep_lease(keeper, readiness, living, shutdown.clone());
-    shutdown.spawn_vital("the keeper of the lease", keeping);
+    shutdown.spawn_vital("the lease renewal", keeping);
     let moving = workers::keep_spool_moving(sending, providers, shutdown.soft.clone());
     shutdown.spawn_vital("the queue", moving);
 }
 
-/// Collects refusals from HTTP and SMTP, and writes them.
+/// Collects refusals from HTTP and SMTP, and stores them.
 pub(super) fn keep_refusals(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Refusals {
     let refusals = Refusals::new(pool.clone(), Arc::clone(clock));
     shutdown.spawn_vital(
-        "the list of refusals",
+        "the refusal writer",
         workers::write_refusals(refusals.clone(), shutdown.soft.clone()),
     );
     refusals
 }
 
-/// Starts watching whether the database is available.
+/// Starts monitoring the database's availability.
 pub(super) fn watch_database(
     pool: &PgPool,
     clock: &SharedClock,
@@ -195,7 +192,7 @@ pub(super) fn watch_database(
     readiness
 }
 
-/// Reports certificates and client secrets that expire soon, now and each day.
+/// Reports certificates and client secrets that expire soon, now and daily.
 pub(super) async fn watch_expiries(
     mut certificates: expiry::Expiring,
     mut secrets: workers::ClientSecrets,
@@ -214,7 +211,7 @@ pub(super) async fn watch_expiries(
     ));
 }
 
-/// Starts the loops of housekeeping.
+/// Starts the housekeeping loops.
 pub(super) fn look_after(
     accounts: &Accounts,
     mailboxes: &Mailboxes,
@@ -225,7 +222,7 @@ pub(super) fn look_after(
 ) {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
     shutdown.spawn_vital(
-        "the look for replies",
+        "the reply polling",
         workers::replies(mailboxes.clone(), tracker.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
@@ -233,7 +230,7 @@ pub(super) fn look_after(
         workers::refresh_idle(mailboxes.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the look for addresses",
+        "the address polling",
         workers::read_addresses(mailboxes.clone(), tracker.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
@@ -253,7 +250,7 @@ pub(super) fn look_after(
         workers::forget_portal_sessions(accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the last uses of keys",
+        "the writer of key uses",
         workers::write_key_uses(accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
@@ -261,7 +258,7 @@ pub(super) fn look_after(
         workers::forget_suppressions(accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the end of sessions",
+        "the listener for ended sessions",
         workers::end_sessions(pool.clone(), accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
@@ -269,7 +266,7 @@ pub(super) fn look_after(
         workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the old months",
+        "the folding of old months",
         workers::fold_months(
             Reports::new(pool.clone(), Arc::clone(&clock)),
             retention.log_days,
@@ -281,7 +278,7 @@ pub(super) fn look_after(
         workers::remove_former_mailboxes(mailboxes.clone(), retention.log_days, stop.clone()),
     );
     shutdown.spawn_vital(
-        "the signs of life",
+        "the sign-of-life writer",
         workers::leave_signs_of_life(pool.clone(), Arc::clone(&clock), stop.clone()),
     );
     shutdown.spawn_vital(

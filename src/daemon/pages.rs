@@ -1,4 +1,4 @@
-//! The pages that people see, built from the parts that requests share.
+//! The HTML pages, built from the state that requests share.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use mailgate_domain::accounts::SignInMail;
 use mailgate_portal::{Parts, PortalState, Submission};
 use mailgate_rest::{AppState, router};
 
-/// All paths of the HTTP interface, with the portal's among them.
+/// All routes of the HTTP interface, including the portal's.
 pub(super) fn routes(
     state: AppState,
     submission: Submission,
@@ -19,7 +19,7 @@ pub(super) fn routes(
     router(state, pages, limit)
 }
 
-/// The portal; no page at all if it is off.
+/// The portal's routes; empty if it is off.
 fn portal(state: &AppState, submission: Submission, sign_in_mail: Option<SignInMail>) -> Router {
     let address = state
         .portal

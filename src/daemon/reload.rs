@@ -1,4 +1,4 @@
-//! SIGHUP: what can be changed while the gateway runs is read again, and what can't be is named.
+//! SIGHUP: applies the settings that can change at runtime, and names those that can't.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use mailgate_settings::{Fingerprint, Settings};
 /// The one setting that takes effect immediately.
 const FILTER: &str = "log.filter";
 
-/// Takes the signal from its making on: it ends the process no more.
+/// Handles the signal once created: it no longer ends the process.
 #[derive(Debug)]
 pub struct Reload {
     hangup: Signal,
@@ -24,11 +24,11 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// For settings that were just read from this file and the environment.
+    /// Creates the handler for settings that were just read from this file and the environment.
     ///
     /// # Errors
     ///
-    /// When the signal can't be listened to.
+    /// The signal handler can't be installed.
     pub fn new(file: Option<PathBuf>, in_force: Fingerprint) -> std::io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
@@ -37,7 +37,7 @@ impl Reload {
         })
     }
 
-    /// Follows the signal until `stop`.
+    /// Handles the signal until `stop`.
     pub async fn run(
         mut self,
         certificate: Option<Arc<ServerCertificate>>,
@@ -48,7 +48,7 @@ impl Reload {
                 crate::certificates::reload::look(certificate).await;
             }
             let file = self.file.clone();
-            // A name to listen on may have to be looked up.
+            // A listen address may need a DNS lookup.
             let read = tokio::task::spawn_blocking(move || {
                 mailgate_settings::load(Table::new(), file.as_deref(), std::env::vars_os())
             });

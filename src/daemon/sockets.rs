@@ -1,4 +1,4 @@
-//! Binds the addresses in the settings: all of them, or reports each one that is taken.
+//! Binds all addresses in the settings, or reports each one that is taken.
 
 use std::net::SocketAddr;
 
@@ -14,12 +14,12 @@ use mailgate_settings::{AcmeChallenge, CertificateSource, Settings};
 pub(super) struct Listeners {
     pub(super) http: TcpListener,
     pub(super) https: Option<TcpListener>,
-    /// Answers HTTP-01.
+    /// Serves HTTP-01 challenges.
     pub(super) acme: Option<TcpListener>,
     pub(super) starttls: Option<TcpListener>,
     pub(super) implicit_tls: Option<TcpListener>,
     pub(super) metrics: Option<TcpListener>,
-    /// Where mail is submitted.
+    /// The submission ports.
     pub(super) submission: Submission,
 }
 
@@ -72,7 +72,7 @@ impl Listeners {
     }
 }
 
-/// Where HTTP-01 is answered, if that is how names are proven.
+/// The address for HTTP-01 challenges, if they are used.
 fn http_01(settings: &Settings) -> Option<SocketAddr> {
     match &settings.certificates {
         CertificateSource::Acme(acme) if acme.challenge == AcmeChallenge::Http01 => {

@@ -1,4 +1,4 @@
-//! The systemd integration: inherited sockets, and status notifications. Without systemd none of it has any effect.
+//! The systemd integration: inherited sockets and status notifications. It has no effect without systemd.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::DaemonError;
 use mailgate_server::shutdown::Shutdown;
 
-/// Names of sockets (`FileDescriptorName=` of a socket unit), and the settings that they replace.
+/// Socket names (`FileDescriptorName=` in a socket unit), and the settings that they replace.
 const NAMES: [(&str, &str); 6] = [
     ("http", "http.listen"),
     ("https", "http.tls_listen"),
@@ -83,7 +83,7 @@ pub fn ready(shutdown: &Shutdown) {
         .spawn(async move { stop.run_until_cancelled(live(patience / 2)).await });
 }
 
-/// Feeds the watchdog from a task on the runtime that does all the work: it stops if that runtime is stuck.
+/// Feeds the watchdog from a task on the main runtime: it stops if that runtime is stuck.
 async fn live(every: Duration) {
     loop {
         tell(&[NotifyState::Watchdog]);

@@ -5,7 +5,7 @@ use secrecy::ExposeSecret as _;
 use mailgate_settings::Settings;
 use mailgate_telemetry::{memory, open_files};
 
-/// One line for each warning, with what to do.
+/// One line for each warning, with its remedy.
 #[must_use]
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -1,5 +1,4 @@
-//! The demo that `mailgate dev` creates: a subscriber, an app, and a mailbox of the sandbox, connected the same way as
-//! every mailbox.
+//! The demo that `mailgate dev` creates: a subscriber, an app, and a sandbox mailbox, connected like any other.
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
@@ -62,11 +61,11 @@ struct Ids {
     app: Uuid,
 }
 
-/// How long the printed address signs in.
+/// How long the printed sign-in link is valid.
 const PORTAL_LINK: TimeDelta = TimeDelta::days(1);
 
-/// An address that signs in to the portal once; without a link where the last runs' are still open. `None` where there
-/// is no portal.
+/// A one-time sign-in link to the portal, or its plain address while the links of earlier runs are still valid. `None`
+/// without a portal.
 pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<Option<String>, DemoError> {
     if !daemon.has_portal {
         return Ok(None);
@@ -158,7 +157,7 @@ async fn connect(
 }
 
 impl Demo {
-    /// The secrets in clear, for the newcomer they belong to.
+    /// The API secret in plaintext.
     pub(super) fn api_secret(&self) -> &str {
         self.app.api_secret.expose()
     }

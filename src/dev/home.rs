@@ -30,7 +30,7 @@ pub enum HomeError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// A folder that is locked for as long as this lives.
+/// A folder, locked while this value lives.
 #[derive(Debug)]
 pub(super) struct Home {
     /// The folder of `dev.json`.
@@ -100,12 +100,12 @@ impl Home {
         }
     }
 
-    /// Writes such a file atomically.
+    /// Writes a private state file atomically.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), HomeError> {
         write(&self.state.join(name), text)
     }
 
-    /// Writes `dev.json` as the last step, when everything is ready. Returns its path.
+    /// Writes `dev.json` once everything is ready. Returns its path.
     pub(super) fn announce(&self, text: &str) -> Result<PathBuf, HomeError> {
         let path = self.directory.join("dev.json");
         write(&path, text)?;

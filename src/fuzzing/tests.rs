@@ -1,4 +1,4 @@
-//! The committed corpora through the targets: what the fuzzer found once stays mended.
+//! Runs the targets on the committed corpora: bugs that the fuzzer found stay fixed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::TARGETS;
 
-/// What all corpora may take together, in bytes.
+/// The maximum total size of all corpora, in bytes.
 const MOST_BYTES: usize = 300_000;
 
 fn corpora() -> PathBuf {
@@ -39,7 +39,7 @@ fn every_corpus_passes_its_target() {
         for input in inputs {
             let data = fs::read(folder.join(&input)).unwrap();
             bytes += data.len();
-            // All that fail are named.
+            // Names all failures.
             if catch_unwind(AssertUnwindSafe(|| target(&data))).is_err() {
                 failed.push(format!("{name}/{input}"));
             }

@@ -1,4 +1,4 @@
-//! `mailgate certificates`: what the ACME server has issued, and ordering it again.
+//! `mailgate certificates`: lists certificates from the ACME server, and renews them.
 
 use std::path::Path;
 

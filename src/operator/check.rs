@@ -1,5 +1,5 @@
-//! `mailgate check`: whether a gateway with these settings can do its work. It changes nothing, and signs in nowhere but
-//! at the database.
+//! `mailgate check`: whether a gateway with these settings can work. It changes nothing, and signs in only to the
+//! database.
 
 mod client_address;
 mod local;
@@ -22,14 +22,14 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The result of one check.
 #[derive(Debug)]
 struct Checked {
-    /// Which one, by a stable name.
+    /// A stable name.
     name: String,
     /// The server or the file.
     target: String,
-    /// What is so, or what is wrong.
+    /// The finding, or the problem.
     outcome: Result<String, String>,
     took: Duration,
-    /// The other side's clock, read at the moment beside it.
+    /// The server's clock, and this machine's at the same moment.
     clock: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
@@ -50,11 +50,11 @@ impl Checked {
     }
 }
 
-/// Runs all checks at the same time and prints what came of them.
+/// Runs all checks concurrently, and prints the results.
 ///
 /// # Errors
 ///
-/// [`OperatorError::Config`] if the settings are wrong, [`OperatorError::Failed`] if anything else is.
+/// [`OperatorError::Config`] for invalid settings, [`OperatorError::Failed`] for any other problem.
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
     let settings = mailgate_settings::load(Settings::new(), file, std::env::vars_os())?;
     let mut checks: Vec<BoxFuture<'_, Vec<Checked>>> = vec![

@@ -1,4 +1,4 @@
-//! Which part of a long list is printed.
+//! Pagination of long lists.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// What an empty page says: `nothing` if it is the first one.
+    /// The text of an empty page: `nothing` if it is the first one.
     pub(super) fn empty(self, nothing: &'static str) -> &'static str {
         if self.offset > 0 {
             "No more rows."
@@ -23,7 +23,7 @@ impl Page {
         }
     }
 
-    /// Says on standard error that there may be more rows, if as many were printed as were asked for.
+    /// Notes on standard error that there may be more rows, if the page is full.
     pub(super) fn say_whether_full(self, rows: usize) {
         if i64::try_from(rows).is_ok_and(|rows| rows < self.limit) {
             return;

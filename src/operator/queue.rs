@@ -1,4 +1,4 @@
-//! `mailgate queue`: what waits, and changing it. Never a subject, a body or a recipient.
+//! `mailgate queue`: shows and changes waiting messages. It never prints a subject, a body or a recipient.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,13 +20,13 @@ use mailgate_types::ids::{AppId, CredentialId, LogId};
 use mailgate_types::moment::iso8601;
 use mailgate_types::waiting_reason::WaitingReason;
 
-/// Messages read at a time when all of an app are canceled.
+/// Messages read at a time when all of an app's are canceled.
 const PAGE: i64 = 500;
 
 /// What to do.
 #[expect(
     clippy::doc_markdown,
-    reason = "these are the texts of --help, where backticks would be shown"
+    reason = "these are the texts of --help, which would show backticks"
 )]
 #[derive(Debug, Subcommand)]
 pub enum QueueAction {
@@ -158,7 +158,7 @@ async fn act(action: &QueueAction, as_json: bool, pool: PgPool) -> Result<(), Op
     Ok(())
 }
 
-/// Cancels what waits of an app, message by message; returns how many could not be.
+/// Cancels an app's waiting messages one by one; returns how many could not be canceled.
 async fn cancel_all(
     queue: &Queue,
     app: AppId,
@@ -166,7 +166,7 @@ async fn cancel_all(
     as_json: bool,
 ) -> Result<u64, OperatorError> {
     let mut canceled = 0;
-    // They may be in front of the next page, or be listed no longer.
+    // They may precede the next page, or no longer be listed.
     let mut left: HashSet<LogId> = HashSet::new();
     loop {
         let limit = PAGE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
@@ -179,7 +179,7 @@ async fn cancel_all(
             match queue.cancel(Scope::All, message.id, author).await {
                 Ok(()) => canceled += 1,
                 Err(QueueError::Database(error)) => return Err(error.into()),
-                // It has left the queue meanwhile.
+                // It has left the queue in the meantime.
                 Err(QueueError::NotFound | QueueError::Sent | QueueError::Failed) => {}
                 Err(error) => {
                     left.insert(message.id);

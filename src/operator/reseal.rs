@@ -41,7 +41,7 @@ async fn act(as_json: bool, keys: &SealKeys, pool: &PgPool) -> Result<(), Operat
     }
 }
 
-/// `removable_from` is when the last link of a connect session has expired that another key has sealed by now.
+/// `removable_from` is when the last connect session's link sealed with another key has expired.
 fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys, removable_from: DateTime<Utc>) {
     let complete = resealed.is_complete();
     let (first, others) = (keys.first_id(), keys.other_ids());
@@ -121,7 +121,7 @@ impl Progress for Line {
         if self.is_terminal {
             let (table, column) = (column.table, column.column);
             eprint!("\r\x1b[K{table}.{column}: {count} looked at");
-            // A terminal that can't be written to is no reason to stop.
+            // Continue if the terminal can't be written to.
             drop(std::io::stderr().flush());
         }
     }

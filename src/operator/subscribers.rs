@@ -1,4 +1,4 @@
-//! `mailgate subscriber`: the accounts.
+//! `mailgate subscriber`: manages accounts.
 
 mod account;
 mod deletion;

@@ -1,9 +1,8 @@
-//! What the commands print for people: columns side by side.
+//! Tables for the commands' text output.
 
 use std::fmt::Write as _;
 
-/// A text that a stranger chose, without what would act on a terminal: control characters, line separators, and what turns
-/// the direction of writing.
+/// Untrusted text, without characters that affect a terminal: controls, line separators, and changes of text direction.
 pub(super) fn plain(text: &str) -> String {
     let acts = |letter: char| {
         letter.is_control()
@@ -13,7 +12,7 @@ pub(super) fn plain(text: &str) -> String {
     shown.collect()
 }
 
-/// Rows of texts, the first of which are the columns' names.
+/// Rows of cells; the first row has the column names.
 #[derive(Debug)]
 pub(super) struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
@@ -30,7 +29,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.rows.push(cells.map(|cell| plain(&cell)));
     }
 
-    /// All lines, without spaces at their ends.
+    /// All lines, without trailing spaces.
     pub(super) fn text(&self) -> String {
         let mut widths = [0; COLUMNS];
         for row in &self.rows {
@@ -42,7 +41,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         for row in &self.rows {
             let mut line = String::new();
             for (cell, width) in row.iter().zip(widths) {
-                // Writing to a text can't fail.
+                // Writing to a `String` can't fail.
                 let _ = write!(line, "{cell:<width$}  ");
             }
             text.push_str(line.trim_end());

@@ -1,4 +1,4 @@
-//! `mailgate trust-clock`: ends the wait of a clock that has jumped, since the operator says that it is right.
+//! `mailgate trust-clock`: trusts a database clock that has jumped, as the operator confirms that it is right.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use mailgate_storage::database::tables;
 use mailgate_storage::sign_of_life;
 use mailgate_types::moment::iso8601;
 
-/// How far the database's clock may be from this machine's: they can't both be right then.
+/// A difference from this machine's clock at which one of the two must be wrong.
 const APART: TimeDelta = TimeDelta::hours(1);
 
-/// Trusts the database's clock, and prints what it says.
+/// Trusts the database's clock, and prints its time.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ async fn act(as_json: bool, pool: &PgPool) -> Result<(), OperatorError> {
     let ours = Utc::now();
     if (theirs - ours).abs() > APART {
         return Err(OperatorError::Argument(format!(
-            "the database's clock says {}, and this machine's {}: set the one right that is wrong, and try again",
+            "the database's clock says {}, and this machine's {}: correct the wrong one, and try again",
             iso8601(theirs),
             iso8601(ours)
         )));

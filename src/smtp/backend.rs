@@ -1,4 +1,4 @@
-//! Processes submissions.
+//! Handles submissions.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use mailgate_types::shared_places::{Joined, SharedPlaces};
 /// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
 
-/// What an app hears whose subscriber has as many connections as it may.
+/// The reply text when the subscriber has too many connections.
 const TOO_MANY_SESSIONS: &str =
     "Your apps have too many connections open; close some of them and try again";
 
@@ -52,11 +52,11 @@ pub struct SubmissionBackend {
     pub clock: SharedClock,
     /// The connections of each subscriber.
     pub sessions: SharedPlaces<SubscriberId>,
-    /// How many of them one may have.
+    /// The maximum number per subscriber.
     pub most_sessions: usize,
 }
 
-/// An authenticated app. Its key is checked again for each message: if it ends, so do its sessions.
+/// An authenticated app. Its key is checked again for each message; its sessions end with the key.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
     _joined: Joined<SubscriberId>,
@@ -94,7 +94,7 @@ pub struct Incoming {
     /// The total length of the pieces.
     length: usize,
     share: Option<Share>,
-    /// There was not enough room for it.
+    /// Whether there was too little room for it.
     overloaded: bool,
 }
 
@@ -353,7 +353,7 @@ impl SubmissionBackend {
     }
 }
 
-/// The reason under which a refusal is recorded; `None` if it is not recorded.
+/// The reason recorded for a refusal; `None` if it isn't recorded.
 fn reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
         Refusal::Blocked(Blocked::ByOperator(_)) => Some(RefusalReason::SubscriberSuspended),

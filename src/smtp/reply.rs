@@ -1,4 +1,4 @@
-//! The replies to messages, in the words of SMTP: what became of one, and why another was refused.
+//! SMTP replies to messages: outcomes and refusals.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -14,7 +14,7 @@ use mailgate_smtp::protocol::reply::Reply;
 use mailgate_storage::database::outage::trouble;
 use mailgate_types::send_at::SendAtError;
 
-/// Why a message is refused that was to leave before now.
+/// The refusal of a message scheduled in the past.
 pub(super) const SEND_AT_PAST: RawMessageError = RawMessageError::SendAt(SendAtError::Past);
 
 pub(super) fn refused(refusal: Refusal) -> Reply {
@@ -72,7 +72,7 @@ fn stored(receipt: &Receipt, what: &str, at: DateTime<Utc>) -> Reply {
     Reply::new(250, "2.0.0", &format!("{} {what} {at}", receipt.id))
 }
 
-/// The provider's own code and text. Its reply to the gateway's login would be mistaken for one to the client's, and
+/// The provider's own code and text. Its reply to the gateway's login could be mistaken for one to the client's, so it
 /// becomes a plain failure that quotes it.
 fn rejected(failure: &Failure) -> Reply {
     match failure.code {
@@ -82,7 +82,7 @@ fn rejected(failure: &Failure) -> Reply {
     }
 }
 
-/// The text may begin with an enhanced status code of its own (RFC 3463).
+/// The text may begin with its own enhanced status code (RFC 3463).
 fn with_enhanced(code: u16, text: &str) -> Reply {
     let own = text.split_once(' ').filter(|(word, _)| {
         word.starts_with("5.") && word.split('.').all(|part| part.parse::<u16>().is_ok())
@@ -101,7 +101,7 @@ fn not_authorized() -> Reply {
     Reply::new(550, "5.7.1", "From address not authorized")
 }
 
-/// The address is valid, but no mailbox has it.
+/// The address is valid, but no mailbox may send as it.
 fn no_mailbox_sends_so() -> Reply {
     Reply::new(
         550,

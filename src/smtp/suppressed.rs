@@ -1,8 +1,8 @@
-//! The reply to a message whose recipients have bounced.
+//! The reply to a message to suppressed recipients.
 
 use mailgate_smtp::protocol::reply::Reply;
 
-/// Recipients that it names.
+/// Maximum number of recipients named.
 const NAMED: usize = 3;
 
 /// The reply at the end of the message.

@@ -1,5 +1,5 @@
-//! Billing's work: the payment provider's events, jobs to be done there, and subscriptions due for a sync. Each has
-//! places of its own, so that none waits behind another.
+//! Billing's work: the payment provider's events, jobs for it, and subscriptions due for a sync. Each kind has its own
+//! slots, so that none waits for another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use mailgate_domain::billing::Billing;
 use mailgate_storage::database::outage::trouble;
 
-/// How many of each are worked on concurrently.
+/// The concurrency of each kind.
 const PLACES: usize = 8;
 
 /// How often to poll for due work without being woken.
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// How often to search for subscribers without a subscription, and delete old events.
 const SELDOM: Duration = Duration::from_mins(1);
 
-/// Places for one kind of work.
+/// The slots for one kind of work.
 struct Places(Arc<Semaphore>);
 
 impl Places {
@@ -32,7 +32,7 @@ impl Places {
         self.0.available_permits()
     }
 
-    /// Takes a place. Only one loop takes places, so each one that was free still is.
+    /// Takes a slot. Only one loop takes slots, so a slot that was free still is.
     fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0).try_acquire_owned().ok()
     }
@@ -61,8 +61,8 @@ pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken
     }
 }
 
-/// Claims as much as there are places for; `true` if all free places for events or for jobs were filled, so that
-/// there may be more.
+/// Claims as much as there are slots for; `true` if all free slots for events or for jobs were filled, so that there
+/// may be more.
 async fn round(
     billing: &Billing,
     tracker: &TaskTracker,

@@ -1,5 +1,5 @@
-//! Warns of OAuth client secrets that expire soon, as the settings say, at the start and each day, and updates the
-//! metric. Providers don't tell it beforehand.
+//! Warns of OAuth client secrets that expire soon, by the dates in the settings, at startup and daily, and updates the
+//! metric. Providers don't announce the expiry.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use metrics::gauge;
@@ -7,7 +7,7 @@ use metrics::gauge;
 use mailgate_settings::Settings;
 use mailgate_types::plugin::Plugin;
 
-/// How long before its expiry a secret is reported, and how long before it is an error.
+/// How long before its expiry a secret is a warning, and how long before it is an error.
 const SOON: TimeDelta = TimeDelta::days(30);
 const NEAR: TimeDelta = TimeDelta::days(7);
 
@@ -23,7 +23,7 @@ struct Secret {
     said: Option<DateTime<Utc>>,
 }
 
-/// What there is to say of a secret.
+/// A report about a secret.
 #[derive(Debug, PartialEq, Eq)]
 enum Due {
     Soon,
@@ -36,7 +36,7 @@ enum Due {
 pub struct ClientSecrets(Vec<Secret>);
 
 impl ClientSecrets {
-    /// Those of these settings.
+    /// The secrets in these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let of_plugin = |plugin: Plugin| {
@@ -70,7 +70,7 @@ impl ClientSecrets {
 }
 
 impl Secret {
-    /// What to say, if nothing was said in the last day.
+    /// The report, if there was none in the last day.
     fn due(&self, now: DateTime<Utc>) -> Option<Due> {
         let left = self.expires? - now;
         let is_known = self.said.is_some_and(|said| (now - said).abs() < AGAIN);

@@ -1,17 +1,17 @@
-//! Says when this machine's clock and the database's differ, and when they agree again.
+//! Logs when this machine's clock and the database's differ, and when they agree again.
 
 use chrono::TimeDelta;
 
 use mailgate_types::clock::TOLERANCE;
 
-/// What was said last.
+/// The last report.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
     is_off: bool,
 }
 
 impl ClockWatch {
-    /// The machine's clock is `ahead` of the database's, behind it if negative.
+    /// Checks the clocks: the machine's is `ahead` of the database's, or behind it if negative.
     pub fn look(&mut self, ahead: TimeDelta) {
         let is_off = ahead.abs() > TOLERANCE;
         if is_off == self.is_off {

@@ -1,4 +1,4 @@
-//! Checks whether the database can be used, and makes the log's partitions of today and tomorrow if they are missing.
+//! Checks whether the database can be used, and creates the log's partitions of today and tomorrow if missing.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How often to try a new connection.
 const DOOR: Duration = Duration::from_secs(10);
 
-/// How long making the partitions may take, so that the checks go on.
+/// The timeout for creating the partitions, so that the checks continue.
 const MADE: Duration = Duration::from_secs(5);
 
 /// Runs until `stop`.
@@ -42,7 +42,7 @@ pub async fn run(
     }
 }
 
-/// Whether the database takes new connections: those that are open go on after its role's password was changed.
+/// Whether the database accepts new connections: open ones keep working after its role's password was changed.
 #[derive(Default)]
 struct Door {
     looked: Option<Instant>,
@@ -50,7 +50,7 @@ struct Door {
 }
 
 impl Door {
-    /// Tries now and then, and logs a change. An outage of everything is for `readiness` to report.
+    /// Tries periodically, and logs a change. `readiness` reports a complete outage.
     async fn look(&mut self, readiness: &Readiness, pool: &PgPool) {
         if readiness.last() != Ready::Yes || self.looked.is_some_and(|at| at.elapsed() < DOOR) {
             return;
@@ -58,7 +58,7 @@ impl Door {
         self.looked = Some(Instant::now());
         let reached = match timeout(MADE, pool::reach(pool)).await {
             Ok(Err(error)) => Err(error),
-            // A slow one is no refusal.
+            // A timeout isn't a refusal.
             Ok(Ok(())) | Err(_) => Ok(()),
         };
         match (reached, self.is_shut) {

@@ -1,4 +1,4 @@
-//! Metrics that have to be queried: every 15 seconds, and the mailboxes every minute, however often they are scraped.
+//! Metrics that need queries: every 15 seconds, and every minute for mailboxes, regardless of the scrape interval.
 
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,11 @@ use mailgate_types::ids::{LogId, WebhookMessageId};
 /// How often to query.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// The mailboxes are counted in every one of so many rounds: they change slowly.
+/// Mailboxes are counted once in this many rounds, since they change slowly.
 const MAILBOXES_EVERY: u8 = 4;
 
-/// The queues are measured again once so many times as long has passed as it took: while an old snapshot is held anywhere
-/// in the database, counting what waits steps over all that waited since.
+/// The pause after measuring the queues, as a multiple of its duration: while an old snapshot is open anywhere in the
+/// database, counting also scans all rows that were queued since.
 const SHARE: u32 = 10;
 
 /// Timeout of the database queries.

@@ -1,4 +1,4 @@
-//! Small periodic tasks that run every few seconds.
+//! Small periodic tasks, from every second to every hour.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,19 +23,19 @@ const SECRETS: Duration = Duration::from_mins(1);
 /// How often the last uses of keys are written.
 const KEY_USES: Duration = Duration::from_mins(1);
 
-/// How often subscribers are removed that can't be restored any more.
+/// How often subscribers are removed that can no longer be restored.
 const DELETED: Duration = Duration::from_mins(1);
 
 /// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
 
-/// How often suppressions that have expired are removed.
+/// How often expired suppressions are removed.
 const SUPPRESSIONS: Duration = Duration::from_hours(1);
 
-/// How often old months are folded, and mailboxes removed that were disconnected long ago.
+/// How often old months are folded, and long-disconnected mailboxes removed.
 const LONG_AGO: Duration = Duration::from_hours(1);
 
-/// How often counters are folded: reports also read what is pending, which stays little this way.
+/// How often counters are folded: reports also read pending changes, which stay few this way.
 const COUNTERS: Duration = Duration::from_secs(1);
 
 /// The number of folded changes after which their space is reclaimed.
@@ -44,7 +44,7 @@ const SPENT: i64 = 1_000;
 /// How often to poll for mailboxes whose addresses are due.
 const ADDRESSES: Duration = Duration::from_secs(1);
 
-/// Removes the used connect links that have expired.
+/// Removes expired used connect links.
 pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "expired connect links can't be removed";
     every(LINKS, &stop, trouble, || {
@@ -53,19 +53,19 @@ pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) 
     .await;
 }
 
-/// Removes the webhook secrets that sign nothing any more.
+/// Removes the webhook secrets that are no longer used.
 pub async fn forget_webhook_secrets(webhooks: Webhooks, stop: CancellationToken) {
     let trouble = "expired webhook secrets can't be removed";
     every(SECRETS, &stop, trouble, || webhooks.forget_secrets(&stop)).await;
 }
 
-/// Removes what deleted apps left in the log.
+/// Removes the log entries of deleted apps.
 pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "the logs of deleted apps can't be removed";
     every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
 }
 
-/// Removes the deleted subscribers that can't be restored any more.
+/// Removes the deleted subscribers that can no longer be restored.
 pub async fn remove_deleted_subscribers(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "deleted subscribers can't be removed";
     every(DELETED, &stop, trouble, || {
@@ -74,7 +74,7 @@ pub async fn remove_deleted_subscribers(mailboxes: Mailboxes, stop: Cancellation
     .await;
 }
 
-/// Removes the portal's links and sessions that have ended.
+/// Removes the portal's expired links and sessions.
 pub async fn forget_portal_sessions(accounts: Accounts, stop: CancellationToken) {
     let trouble = "expired sessions of the portal can't be removed";
     every(LINKS, &stop, trouble, || {
@@ -89,7 +89,7 @@ pub async fn write_key_uses(accounts: Accounts, stop: CancellationToken) {
     every(KEY_USES, &stop, trouble, || accounts.write_key_uses()).await;
 }
 
-/// Removes the suppressions that have expired.
+/// Removes expired suppressions.
 pub async fn forget_suppressions(accounts: Accounts, stop: CancellationToken) {
     let trouble = "expired suppressions can't be removed";
     every(SUPPRESSIONS, &stop, trouble, || {
@@ -111,7 +111,7 @@ pub async fn remove_former_mailboxes(
     .await;
 }
 
-/// Folds the months that no report shows one by one any more.
+/// Folds the months that reports no longer show individually.
 pub async fn fold_months(reports: Reports, log_retention_days: u32, stop: CancellationToken) {
     let trouble = "old message counts can't be folded";
     every(LONG_AGO, &stop, trouble, || {
@@ -120,7 +120,7 @@ pub async fn fold_months(reports: Reports, log_retention_days: u32, stop: Cancel
     .await;
 }
 
-/// Folds what the journal has counted.
+/// Folds the journal's counts.
 pub async fn fold_counters(reports: Reports, stop: CancellationToken) {
     let trouble = "message counts can't be aggregated";
     let spent = AtomicI64::new(0);
@@ -135,8 +135,7 @@ pub async fn fold_counters(reports: Reports, stop: CancellationToken) {
     .await;
 }
 
-/// Queries the providers for the addresses that mailboxes may send as: each once a day, and immediately after a
-/// sender was refused.
+/// Queries the providers for mailboxes' sender addresses: daily, and immediately after a sender was refused.
 pub async fn read_addresses(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
     let places = Places::new(ADDRESS_PLACES, tracker, stop.clone());
     let trouble = "mailboxes whose sender addresses are due can't be read";

@@ -1,4 +1,4 @@
-//! Renews the lease of this process for as long as it sends, however long other work takes.
+//! Renews this process's lease for as long as it sends, independent of other work.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use mailgate_storage::database::readiness::Readiness;
 /// How often the lease is renewed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until nothing sends any more, or until another process has ended this one, which then shuts down. Reports the
-/// number of live gateways when it changes.
+/// Runs until sending has stopped, or until another process has ended this one, which then shuts down. Logs changes of
+/// the number of live gateways.
 pub async fn run(
     mut keeper: LeaseKeeper,
     readiness: Readiness,

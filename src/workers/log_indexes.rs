@@ -1,5 +1,5 @@
-//! Builds the indexes that searches of the log use on partitions from before there were any: one at a time, by one
-//! replica at a time, while messages are written. Until then searches read more.
+//! Builds the log's search indexes on old partitions without them: one at a time, by one replica at a time, while
+//! messages are written. Until then searches are slower.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use mailgate_storage::database::pool::maintenance;
 use mailgate_storage::log_indexes;
 use mailgate_storage::partitions::{self, Right};
 
-/// How often to check whether something is missing, and how soon after a failure.
+/// How often to check for missing indexes, and the delay after a failure.
 const EVERY: Duration = Duration::from_mins(15);
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// Runs until `stop`. What it leaves unfinished then is finished by the next process.
+/// Runs until `stop`. The next process continues unfinished work.
 pub async fn run(pool: PgPool, stop: CancellationToken) {
     loop {
         let built = stop.run_until_cancelled(round(&pool)).await;
@@ -35,13 +35,13 @@ pub async fn run(pool: PgPool, stop: CancellationToken) {
 }
 
 async fn round(pool: &PgPool) -> Result<(), sqlx::Error> {
-    // A look costs little, and the right is for those who have something to do.
+    // A check is cheap; only take the lock if there is work.
     let mut connection = maintenance(pool).await?;
     if !partitions::try_lock(&mut connection, Right::Index).await? {
         return Ok(());
     }
     let built = build_missing(&mut connection).await;
-    // After an error the session ends, and its right with it.
+    // After an error the session ends, and its lock with it.
     built?;
     partitions::unlock(&mut connection, Right::Index).await
 }

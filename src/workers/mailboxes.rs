@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// How often to poll for unused tokens while there are none.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// How often messages are marked that had bounced before they were recorded as sent.
+/// How often to mark messages that had bounced before they were recorded as sent.
 const MARK: Duration = Duration::from_mins(1);
 
 /// How often old replies are deleted.
@@ -52,7 +52,7 @@ pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: Cancellat
     }
 }
 
-/// Starts as many checks as there are places for.
+/// Starts as many checks as there are slots for.
 async fn look(mailboxes: &Mailboxes, places: &Places) -> Result<(), sqlx::Error> {
     let free = places.free();
     if free == 0 {

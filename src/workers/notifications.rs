@@ -16,10 +16,10 @@ use mailgate_storage::webhook_queue::NewRows;
 /// The delay after listening failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often deleted apps are checked for without a notification: one is missed when the connection breaks.
+/// How often to check for deleted apps without a notification, which is lost if the connection breaks.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Ends the sessions of deleted apps, whichever replica deleted them.
+/// Ends the sessions of apps deleted by any replica.
 pub async fn end_sessions(pool: PgPool, accounts: Accounts, stop: CancellationToken) {
     listen_again("deleted apps", &stop, || async {
         let mut deleted = DeletedApps::listen(&pool).await?;
@@ -35,7 +35,7 @@ pub async fn end_sessions(pool: PgPool, accounts: Accounts, stop: CancellationTo
     .await;
 }
 
-/// Wakes the webhooks' dispatcher when there is something new; it polls as well.
+/// Wakes the webhook dispatcher for new deliveries; it polls as well.
 pub async fn wake_webhooks(pool: PgPool, webhooks: Webhooks, stop: CancellationToken) {
     listen_again("new webhooks", &stop, || async {
         let mut rows = NewRows::listen(&pool).await?;
@@ -47,8 +47,8 @@ pub async fn wake_webhooks(pool: PgPool, webhooks: Webhooks, stop: CancellationT
     .await;
 }
 
-/// Listens until `stop`, and again after each failure. It is a warning only, since what is announced is polled for as
-/// well.
+/// Listens until `stop`, and again after each failure. A failure is only a warning, since polling finds the same
+/// changes.
 async fn listen_again<L>(to: &'static str, stop: &CancellationToken, mut listen: impl FnMut() -> L)
 where
     L: Future<Output = Result<(), sqlx::Error>>,

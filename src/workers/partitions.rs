@@ -19,23 +19,22 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::WebhookMessageId;
 use mailgate_types::past::Past;
 
-/// How many days ahead partitions are created: if that fails, there are two weeks to fix it.
+/// How many days ahead partitions are created, which leaves two weeks to fix a failure.
 const AHEAD: usize = 14;
 
-/// How many for the log: a message that is cancelled has its row at the time that it was scheduled for, up to 30 days
-/// ahead.
+/// How many days ahead for the log: a cancelled message's row is at its scheduled time, up to 30 days ahead.
 const LOG_AHEAD: usize = 35;
 
 /// How often to check.
 const EVERY: Duration = Duration::from_mins(15);
 
-/// How often to see whether it is another day.
+/// How often to check whether a new day has begun.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Days of the past that statistics show, plus one for replicas whose clocks differ.
+/// Days shown in statistics, plus one for clock differences between replicas.
 const COUNTED: TimeDelta = TimeDelta::days(31);
 
-/// How long after the schedule's last attempt a webhook may still be queued, since attempts take their time.
+/// How long after the schedule's last attempt a webhook may still be queued, since attempts take time.
 const LATE: TimeDelta = TimeDelta::days(2);
 
 /// Counters, audit entries or bounces removed per statement.
@@ -50,8 +49,8 @@ const TELL_EVERY: u32 = 50;
 #[error("the log's partitions can't be maintained: {0}")]
 pub struct PartitionError(#[from] sqlx::Error);
 
-/// Ensures, before the first message, that the partitions of today and the next days exist, and that the log doesn't
-/// begin later than it should.
+/// Ensures, before the first message, that the partitions of today and the next days exist, and that the log's
+/// beginning isn't too late.
 pub async fn ensure(
     pool: &PgPool,
     clock: &SharedClock,
@@ -67,7 +66,7 @@ pub async fn ensure(
         waits += 1;
         tokio::time::sleep(WAIT).await;
     }
-    // Whoever drops partitions at the moment does this too.
+    // A replica that is dropping partitions does this too.
     if Past::by(clock).is_known() && partitions::try_lock(&mut connection, Right::Drop).await? {
         let set_back = set_back(&mut connection, oldest(clock, retention_days)).await;
         partitions::unlock(&mut connection, Right::Drop).await?;
@@ -76,12 +75,12 @@ pub async fn ensure(
     Ok(())
 }
 
-/// How long things are kept.
+/// Retention periods.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
-    /// Days that the log goes back.
+    /// How many days the log is kept.
     pub log_days: u32,
-    /// How long a webhook may be tried, by the schedule.
+    /// How long a webhook is retried, by the schedule.
     pub webhooks: Duration,
 }
 
@@ -97,8 +96,7 @@ pub async fn run(pool: PgPool, clock: SharedClock, retention: Retention, stop: C
     }
 }
 
-/// Waits for the next round, which is at once where another day has come, as when the clock was set; `false` at the
-/// end.
+/// Waits for the next round, which comes immediately on a new day, also if the clock was set; `false` at the end.
 async fn is_due(clock: &SharedClock, stop: &CancellationToken) -> bool {
     let (began, today) = (Instant::now(), clock.now().date_naive());
     while began.elapsed() < EVERY && clock.now().date_naive() == today {
@@ -124,14 +122,14 @@ async fn round(
     dropped
 }
 
-/// What the log begins with.
+/// The log's beginning by its retention.
 fn oldest(clock: &SharedClock, retention_days: u32) -> Past {
     let kept = TimeDelta::days(retention_days.into());
     Past::by(clock).before(kept).midnight()
 }
 
-/// Sets the log's beginning back where it lies ahead of `oldest`: a clock was wrong, and messages would end without a
-/// row in the log. Days before the first partition are gone.
+/// Sets the log's beginning back if it is later than `oldest`: a clock was wrong, and messages would end without a row
+/// in the log. Days before the first partition are gone.
 async fn set_back(connection: &mut PgConnection, oldest: Past) -> Result<(), sqlx::Error> {
     let Some(first) = partitions::first_day(connection).await? else {
         return Ok(());
@@ -143,9 +141,9 @@ async fn set_back(connection: &mut PgConnection, oldest: Past) -> Result<(), sql
     Ok(())
 }
 
-/// Drops partitions that are too old. Those of days whose webhooks are still queued stay for as long as the schedule lets
-/// these be tried, and no longer: who queues old ones again, for an endpoint that takes none, keeps nothing of anybody's.
-/// A message still waiting in the spool is ended without a log row.
+/// Drops partitions that are too old. Days with queued webhooks stay for as long as the schedule retries these, and no
+/// longer: requeueing old ones for a failing endpoint doesn't extend retention. A message still waiting in the spool is
+/// ended without a log row.
 async fn drop_old(
     connection: &mut PgConnection,
     clock: &SharedClock,
@@ -163,9 +161,9 @@ async fn drop_old(
     let webhooks = queued.map_or(oldest, |queued| {
         oldest.or_earlier(queued.max(tried.moment())).midnight()
     });
-    // First, so that no report counts what is about to be dropped.
+    // First, so that no report counts rows that are about to be dropped.
     log_retention::keep_since(connection, oldest).await?;
-    // Before their days, which an attempt would bring back.
+    // Before their days are dropped, which an attempt would recreate.
     while webhook_queue::remove_before(connection, webhooks, BATCH).await? > 0 {}
     let mut dropped = partitions::drop_before(connection, Tables::Log, oldest).await?;
     dropped += partitions::drop_before(connection, Tables::Webhooks, webhooks).await?;
@@ -183,7 +181,7 @@ async fn drop_old(
     Ok(())
 }
 
-/// The days that partitions are created for, yesterday among them: messages opened before midnight close after it.
+/// The days to create partitions for, including yesterday: messages opened before midnight close after it.
 fn days_ahead(today: NaiveDate) -> Vec<(Tables, NaiveDate)> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
     let of = |tables: Tables| {

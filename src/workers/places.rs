@@ -1,4 +1,4 @@
-//! Limits the concurrent tasks of one loop: each takes a place, and is cancelled at shutdown.
+//! Limits the concurrent tasks of one loop: each takes a slot, and is cancelled at shutdown.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The places of one loop, used by it alone.
+/// The slots of one loop, not shared with others.
 pub(super) struct Places {
     free: Arc<Semaphore>,
     tracker: TaskTracker,
@@ -14,7 +14,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Creates `count` places for tasks on a tracker, until `stop`.
+    /// Creates `count` slots for tasks on a tracker, until `stop`.
     pub(super) fn new(count: usize, tracker: TaskTracker, stop: CancellationToken) -> Self {
         let free = Arc::new(Semaphore::new(count));
         Self {
@@ -29,7 +29,7 @@ impl Places {
         self.free.available_permits()
     }
 
-    /// Starts a task, if there is a place for it. If it is cancelled, its work is due again when its lease expires.
+    /// Starts a task, if there is a free slot. If it is cancelled, its work is due again when its lease expires.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
         let Ok(place) = Arc::clone(&self.free).try_acquire_owned() else {
             return;

@@ -1,4 +1,4 @@
-//! Writes refusals, and removes expired ones.
+//! Stores refusals, and removes expired ones.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How often to remove.
 const FORGET: Duration = Duration::from_hours(1);
 
-/// Runs until `stop`; refusals recorded by then are written.
+/// Runs until `stop`; refusals recorded by then are stored.
 pub async fn run(refusals: Refusals, stop: CancellationToken) {
     let mut forgotten_at: Option<Instant> = None;
     loop {

@@ -1,6 +1,6 @@
-//! Leaves a sign of life in the database each minute, and trusts the database's clock by it: nothing is deleted by its
-//! age before the first one, nor while a clock that has jumped is not trusted. The last one also tells how the clock was
-//! set meanwhile.
+//! Records a sign of life in the database every minute, to decide whether the database's clock is trusted: nothing is
+//! deleted by age before the first one, nor while a clock that has jumped isn't trusted. The last one also shows how
+//! the clock was set in between.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ use mailgate_types::sign_of_life::SignOfLife;
 /// How often, unless the database's clock is set.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// How often to ask whether it was.
+/// How often to check whether it was set.
 const ASK: Duration = Duration::from_secs(1);
 
-/// Leaves the first one of a process.
+/// Records a process's first sign of life.
 pub async fn leave_first(pool: &PgPool, clock: &SharedClock) -> Result<(), sqlx::Error> {
     let (_, sign) = leave(pool, clock).await?;
     if sign.held_since.is_some() {
@@ -30,7 +30,7 @@ pub async fn leave_first(pool: &PgPool, clock: &SharedClock) -> Result<(), sqlx:
     Ok(())
 }
 
-/// Leaves further ones until `stop`.
+/// Records further signs of life until `stop`.
 pub async fn run(pool: PgPool, clock: SharedClock, stop: CancellationToken) {
     let (mut left_at, mut steps) = (Instant::now(), clock.steps());
     while pause(ASK, &stop).await {
@@ -62,7 +62,7 @@ pub async fn run(pool: PgPool, clock: SharedClock, stop: CancellationToken) {
     }
 }
 
-/// Leaves one; returns the last one and it.
+/// Records a sign of life; returns the previous one and the new one.
 async fn leave(
     pool: &PgPool,
     clock: &SharedClock,
@@ -78,7 +78,7 @@ async fn leave(
         }
     };
     if !is_left {
-        // Another gateway has left one at the same moment.
+        // Another gateway has recorded one at the same moment.
         (last, _) = read(&mut *pool.acquire().await?).await?;
         sign = last;
     }

@@ -15,7 +15,7 @@ use mailgate_storage::database::outage::trouble;
 /// messages whose subscription is active again.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often to poll for messages without an owner, and do the rest.
+/// How often to poll for messages without an owner, and do the other work.
 const RECOVER: Duration = Duration::from_secs(15);
 
 /// Runs until `stop`.
@@ -53,12 +53,12 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
         }
         match sending.retry_due().await {
             Ok(0) => {}
-            // There may be more, and places are freed one by one.
+            // There may be more, and slots are freed one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
             Err(error) => trouble!(error, error, "due messages can't be read"),
         }
-        // A mailbox with all of its places in use has more when one of them is freed.
+        // A mailbox with all slots in use can continue once one is freed.
         let goes_on = tokio::select! {
             goes_on = pause(POLL, &stop) => goes_on,
             () = sending.place_freed() => !stop.is_cancelled(),
@@ -69,16 +69,16 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
     }
 }
 
-/// Whose messages to recover.
+/// Which messages to recover.
 #[derive(Debug, Clone, Copy)]
 enum Left {
-    /// Those of processes that have ended.
+    /// Messages of ended processes.
     Ended,
-    /// Those without an owner.
+    /// Messages without an owner.
     Nobody,
 }
 
-/// Recovers all messages: a process that died may have left many.
+/// Recovers all messages: a dead process may have left many.
 async fn recover(sending: &Sending, left: Left) {
     loop {
         let recovered = match left {

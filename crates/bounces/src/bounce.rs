@@ -1,31 +1,31 @@
-//! What is read from a bounce.
+//! The result of reading a bounce.
 
 use mailgate_types::bounce_type::BounceType;
 
-/// Recipients that are kept.
+/// Maximum number of recipients kept.
 pub const RECIPIENTS: usize = 100;
 
-/// What a bounce says.
+/// A parsed bounce.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bounce {
-    /// Message-IDs that the original may have, angle brackets included, the most certain one first. Bounded and
+    /// Possible Message-IDs of the original, angle brackets included, the most certain one first. Bounded and
     /// deduplicated.
     pub message_ids: Vec<String>,
-    /// The log ids (`log_…`) that the returned headers bear.
+    /// The log ids (`log_…`) in the returned headers.
     pub log_ids: Vec<String>,
-    /// The recipients that it is about, each once. Bounded, never empty.
+    /// The recipients concerned, deduplicated. Bounded, never empty.
     pub recipients: Vec<BouncedRecipient>,
 }
 
-/// A recipient that failed, or waits.
+/// A recipient with a failed or delayed delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BouncedRecipient {
-    /// The address as the message was sent to it, as far as the bounce says.
+    /// The address that the message was sent to, as far as the bounce tells.
     pub address: String,
-    /// Whether it is final.
+    /// Whether the failure is permanent.
     pub bounce_type: BounceType,
     /// RFC 3463, like `5.1.1`.
     pub status: Option<String>,
-    /// The server's words: one line of bounded length, without control characters.
+    /// The server's diagnostic text: one line of bounded length, without control characters.
     pub diagnostic: Option<String>,
 }

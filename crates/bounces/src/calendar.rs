@@ -1,20 +1,20 @@
-//! What a calendar program answers for its user: an invitation is accepted, declined, or to be moved (RFC 5546 §3.2.3,
+//! Replies by calendar programs: an invitation is accepted or declined, or another time is proposed (RFC 5546 §3.2.3,
 //! §3.2.7).
 
 use crate::candidate::subject;
 use crate::fields::value;
 use crate::mime::{self, Part};
 
-/// Methods of those who were invited. Whoever invites may be a person that answers a message with an invitation.
+/// Methods used by invitees. An invitation itself may be a person's reply to a message.
 const METHODS: [&str; 3] = ["reply", "counter", "refresh"];
 
-/// Bytes of a calendar object that are searched for its method, which stands before its components.
+/// Bytes of a calendar object to search for its method, which precedes its components.
 const OBJECT: usize = 4 * 1024;
 
-/// Longest beginning of a subject, before the colon, that says what was answered, in bytes.
+/// Maximum length of a subject's prefix with the answer, before the colon, in bytes.
 const ANSWER: usize = 60;
 
-/// Beginnings of such answers, in lower case.
+/// The beginnings of such prefixes, in lower case.
 const ANSWERS: [&str; 27] = [
     "accept",
     "declin",
@@ -45,13 +45,13 @@ const ANSWERS: [&str; 27] = [
     "voorlopig",
 ];
 
-/// Whether a message, which may be cut off anywhere, is the answer of a calendar.
+/// Whether a message, possibly truncated, is a calendar's reply.
 #[must_use]
 pub fn is_calendar_answer(raw: &[u8]) -> bool {
     mime::split(raw).leaves.iter().any(is_answer)
 }
 
-/// Whether the message with this header has parts that [`is_calendar_answer`] should see.
+/// Whether the message with this header is worth fetching for [`is_calendar_answer`].
 #[must_use]
 pub fn may_be_calendar_answer(header: &[u8]) -> bool {
     let starts = |name, start| {
@@ -93,7 +93,7 @@ fn is_answer(part: &Part<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// What Exchange and Google send: the text, and the object beside it.
+    /// A message as Exchange and Google send it: the text, and the calendar object.
     fn with_object(content_type: &str, object: &str) -> String {
         format!(
             "Content-Type: multipart/mixed; boundary=m\n\n--m\nContent-Type: multipart/alternative; boundary=a\n\n\
@@ -119,7 +119,7 @@ mod tests {
             ("text/calendar; method=PUBLISH", "METHOD:REPLY", false),
             ("text/calendar", "SUMMARY:METHOD:REPLY", false),
             ("text/plain", "METHOD:REPLY", false),
-            // Somebody else's, passed on.
+            // Another person's invitation, forwarded.
             (
                 "message/rfc822",
                 "Content-Type: text/calendar; method=REPLY\n",

@@ -1,4 +1,4 @@
-//! Which messages are worth fetching whole, by their headers alone. Generous: [`crate::read`] decides.
+//! Decides by its headers whether a message is worth fetching whole. False positives are fine: [`crate::read`] decides.
 
 use mail_parser::MessageParser;
 
@@ -6,7 +6,7 @@ use mailgate_types::encoded_words::{decoded, joined};
 
 use crate::fields::{parameters, value};
 
-/// Headers that [`is_candidate`] looks at, for readers that fetch headers by name.
+/// Headers that [`is_candidate`] uses, for readers that fetch headers by name.
 pub const HEADERS: [&str; 6] = [
     "From",
     "Subject",
@@ -16,7 +16,7 @@ pub const HEADERS: [&str; 6] = [
     "X-Failed-Recipients",
 ];
 
-/// What reports may be about besides deliveries.
+/// Types of reports about anything but deliveries.
 const OTHER_REPORTS: [&str; 3] = ["disposition-notification", "feedback-report", "tlsrpt"];
 
 /// Local parts of mail servers' own addresses, in lower case, without separators.
@@ -32,7 +32,7 @@ const DAEMONS: [&str; 9] = [
     "bounces",
 ];
 
-/// The local part of Exchange's own address in each organization, and names that servers give themselves.
+/// The local part of Exchange's own address in each organization, and names that servers use for themselves.
 const EXCHANGE: &str = "microsoftexchange";
 const DAEMON_NAMES: [&str; 6] = [
     "mail delivery",
@@ -43,7 +43,7 @@ const DAEMON_NAMES: [&str; 6] = [
     "system administrator",
 ];
 
-/// Words of a subject that says it.
+/// Phrases in the subjects of bounces.
 const SUBJECTS: [&str; 22] = [
     "undeliver",
     "non-deliver",
@@ -88,10 +88,10 @@ pub fn is_candidate(header: &[u8]) -> bool {
     is_from_daemon(header) || (is_automatic(header) && has_subject(header))
 }
 
-/// Whether a mail server says that it is the author.
+/// Whether the author is a mail server.
 pub(crate) fn is_from_daemon(header: &[u8]) -> bool {
     let from = value(header, "from").unwrap_or_default();
-    // A header of its own, for a parser that knows fewer line ends and decodes each word on its own.
+    // A separate header, for a parser that supports fewer line ends and decodes each encoded word separately.
     let from = [b"from: ", joined(from.as_bytes()).as_ref(), b"\r\n\r\n"].concat();
     let Some(parsed) = MessageParser::new().parse_headers(&from) else {
         return false;
@@ -114,7 +114,7 @@ pub(crate) fn daemon(local: &str) -> bool {
     DAEMONS.contains(&plain.as_str()) || plain.starts_with(EXCHANGE)
 }
 
-/// Whether it asks for no answer: nothing may answer it (RFC 5321 §4.5.5), or nobody wrote it (RFC 3834 §5).
+/// Whether it must not be answered: its envelope sender is empty (RFC 5321 §4.5.5), or it is automatic (RFC 3834 §5).
 pub(crate) fn is_automatic(header: &[u8]) -> bool {
     let is_null = |value: String| {
         value

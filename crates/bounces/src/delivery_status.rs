@@ -7,7 +7,7 @@ use crate::fields::{Entries, Entry};
 use crate::original::{ENVELOPE, REPORTED};
 use crate::{diagnostic, recipient, status_code};
 
-/// Fields that name the message, of one part, that are kept.
+/// Maximum number of fields kept per part that identify the message.
 const NAMES: usize = 10;
 
 /// The fields of one recipient.
@@ -29,7 +29,7 @@ impl Group {
         self.action.is_some() || self.status.is_some()
     }
 
-    /// Where the value of a field goes.
+    /// The slot for a field's value.
     fn place(&mut self, name: &str) -> Option<&mut Option<String>> {
         match name {
             "original-recipient" => Some(&mut self.original),
@@ -41,13 +41,13 @@ impl Group {
         }
     }
 
-    /// The recipient, if it failed or waits.
+    /// The recipient, if its delivery failed or is delayed.
     ///
-    /// `Action: failed` is final whatever the status is: a message that was given up after days of trying has the
-    /// status of its last attempt, 4.4.7 (RFC 3464 §2.3.3: "the message could not be delivered … the Reporting MTA has
-    /// abandoned any attempts"). A status of class 4 without an action is a delay.
+    /// `Action: failed` is permanent regardless of the status: a message given up after days of attempts has the status
+    /// of the last one, 4.4.7 (RFC 3464 §2.3.3: "the message could not be delivered … the Reporting MTA has abandoned
+    /// any attempts"). A status of class 4 without an action is a delay.
     fn outcome(&self) -> Option<BouncedRecipient> {
-        // The address that the message was sent to: the final one may be what it was forwarded to.
+        // The address that the message was sent to: the final recipient may be a forwarding target.
         let address = [&self.original, &self.final_recipient]
             .into_iter()
             .flatten()
@@ -81,7 +81,7 @@ impl Group {
 enum Action {
     Failed,
     Delayed,
-    /// Delivered, relayed to where no notices are given, or expanded to a list.
+    /// Delivered, relayed to a server without notifications, or expanded to a list.
     Arrived,
     Unknown,
 }
@@ -99,8 +99,8 @@ fn action(value: &str) -> Action {
     }
 }
 
-/// The Status; if it says no more than the class, the code that the server's words begin with, since some reporting
-/// servers write `5.0.0` whatever they heard.
+/// The Status; if it is only a class, the code at the beginning of the diagnostic text, since some servers report
+/// `5.0.0` for every failure.
 fn status(field: Option<&str>, words: Option<&str>) -> Option<String> {
     let own = field.and_then(status_code::leading);
     if own.as_deref().is_none_or(status_code::is_vague) {
@@ -113,19 +113,19 @@ fn status(field: Option<&str>, words: Option<&str>) -> Option<String> {
     own
 }
 
-/// What a part of a report says.
+/// The content of a delivery status.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryStatus {
-    /// Those that failed or wait.
+    /// The recipients with failed or delayed deliveries.
     pub(crate) recipients: Vec<BouncedRecipient>,
-    /// It is about recipients at all, whatever became of them.
+    /// Whether it has any recipients, with whatever outcome.
     pub(crate) has_groups: bool,
-    /// Names and values of the fields that name the message: among those of the message, or of each recipient.
+    /// Names and values of the fields that identify the message, per message or per recipient.
     pub(crate) names: Vec<(String, String)>,
 }
 
 /// Reads the groups. An empty line should separate them (RFC 3464 §2.1), but some servers leave it out, and some put it
-/// between the fields of one recipient: a group ends where a field comes again, or a recipient after an empty line.
+/// between the fields of one recipient: a group ends at a repeated field, or at a recipient after an empty line.
 pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
     let mut found = DeliveryStatus::default();
     let mut group = Group::default();
@@ -163,7 +163,7 @@ pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    /// A text that is one, though it isn't marked as such: it tells what became of recipients.
+    /// Whether a text is a delivery status without being marked as one: it has recipients with outcomes.
     pub(crate) fn is_report(&self) -> bool {
         !self.recipients.is_empty()
     }

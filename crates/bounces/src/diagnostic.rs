@@ -1,9 +1,9 @@
-//! A server's words.
+//! A server's diagnostic text.
 
-/// The longest that is kept, in bytes.
+/// Maximum length kept, in bytes.
 pub const DIAGNOSTIC: usize = 1_000;
 
-/// The words on one line, each separated by one space, without control characters; `None` if there are none.
+/// The text on one line, with single spaces and without control characters; `None` if it is empty.
 pub(crate) fn one_line(text: &str) -> Option<String> {
     let mut line = String::new();
     for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
@@ -23,7 +23,7 @@ pub(crate) fn one_line(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// The words of a Diagnostic-Code, whose type (RFC 3464 §2.3.6) is left out.
+/// The text of a Diagnostic-Code, without its type (RFC 3464 §2.3.6).
 pub(crate) fn of_field(value: &str) -> Option<String> {
     let words = match value.split_once(';') {
         Some((kind, words)) if is_type(kind.trim()) => words,

@@ -1,12 +1,11 @@
-//! The fields of a header, and of the groups of a delivery status, which are written alike (RFC 5322 §2.2, RFC 3464
-//! §2.1).
+//! The fields of a header, and of a delivery status, which have the same syntax (RFC 5322 §2.2, RFC 3464 §2.1).
 
 use crate::lines::{Line, Lines};
 
-/// Bytes of one value that are kept; what follows is ignored.
+/// Bytes kept of one value; the rest is ignored.
 const VALUE: usize = 16 * 1024;
 
-/// What stands in a block of fields.
+/// An entry in a block of fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Field {
@@ -19,8 +18,8 @@ pub(crate) enum Entry {
     Blank,
 }
 
-/// Reads `block` entry by entry; a line that is no field continues the one before, since some servers forget to
-/// indent the further lines of a diagnostic.
+/// Reads `block` entry by entry; a line that isn't a field continues the previous one, since some servers forget to
+/// indent the continuation lines of a diagnostic.
 pub(crate) struct Entries<'a> {
     lines: Lines<'a>,
 }
@@ -31,8 +30,8 @@ impl<'a> Entries<'a> {
         Self { lines }
     }
 
-    /// The next line of the field at hand, if there is one. Lines of blanks alone may stand before it, if it is indented
-    /// (RFC 5322 §4.2, obs-FWS).
+    /// The next line of the current field, if any. Blank lines may precede it, if it is indented (RFC 5322 §4.2,
+    /// obs-FWS).
     fn continuation(&mut self) -> Option<&'a [u8]> {
         let mut ahead = self.lines.clone();
         let mut line = ahead.next()?.text;
@@ -79,8 +78,8 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// Where the header ends that begins at `begin`: behind its empty line, or before a line that is a delimiter. A line of
-/// blanks alone ends it only if no line of a header follows: it is a fold (RFC 5322 §4.2), or a server's empty line.
+/// The end of the header that begins at `begin`: after its empty line, or before a delimiter. A line of blanks ends it
+/// only if no header line follows: it may be a fold (RFC 5322 §4.2), or a server's empty line.
 pub(crate) fn end_of_header(
     text: &[u8],
     begin: usize,
@@ -107,7 +106,7 @@ pub(crate) fn end_of_header(
     text.len()
 }
 
-/// The values of the fields with this name in a header, whatever follows it.
+/// The values of the fields with this name in a header; the text may continue after it.
 pub(crate) fn values<'a>(header: &'a [u8], name: &'a str) -> impl Iterator<Item = String> + 'a {
     let end = end_of_header(header, 0, |_| false);
     Entries::of(&header[..end]).filter_map(move |entry| match entry {
@@ -121,7 +120,7 @@ pub(crate) fn value(header: &[u8], name: &str) -> Option<String> {
     values(header, name).next()
 }
 
-/// The name and the value of a line that begins a field.
+/// Splits the first line of a field into name and value.
 pub(crate) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
     let name = line[..colon].trim_ascii_end();

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "targets panic where an invariant breaks"
+    reason = "targets panic if an invariant is violated"
 )]
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::{
     may_be_calendar_answer, read,
 };
 
-/// Any message: what is read is bounded, well-formed, and safe for a row, a page and a log line.
+/// Any message: the result is bounded, well-formed, and safe for a row, a page and a log line.
 pub fn bounces(data: &[u8]) {
     let _ = (is_candidate(data), may_be_calendar_answer(data));
     let _ = is_calendar_answer(data);
@@ -27,7 +27,7 @@ pub fn bounces(data: &[u8]) {
     }
 }
 
-/// Checks the invariants of what was read.
+/// Checks the invariants of a result.
 pub fn check(bounce: &Bounce) {
     assert!((1..=RECIPIENTS).contains(&bounce.recipients.len()));
     assert!(bounce.message_ids.len() <= MESSAGE_IDS && bounce.log_ids.len() <= LOG_IDS);

@@ -1,11 +1,11 @@
-//! An original within the text of a notification, as servers write that return no attachments.
+//! Finds the original within the text of a notification, for servers that don't attach it.
 
 use crate::fields::is_indented;
 
-/// Lines of blanks alone that a field may be folded over.
+/// Maximum number of blank lines within a folded field.
 const BLANKS: usize = 8;
 
-/// Where the original begins in a text.
+/// The position of the original in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Inline {
     /// The line at which the notification's own words end.
@@ -54,7 +54,7 @@ pub(crate) fn find(lines: &[&str]) -> Inline {
     Inline::default()
 }
 
-/// Whether a header goes on behind lines of blanks alone (RFC 5322 §4.2).
+/// Whether a header continues after blank lines (RFC 5322 §4.2).
 fn is_fold(lines: &[&str]) -> bool {
     let is_blanks = |line: &&&str| is_indented(line.as_bytes()) && line.trim().is_empty();
     let blanks = lines.iter().take(BLANKS).take_while(is_blanks).count();
@@ -109,7 +109,7 @@ mod tests {
             "{}",
             found.header
         );
-        // Where all is set in, such a line is the empty one.
+        // If everything is indented, a blank line is the empty line.
         let set_in = ["  To: a@x.org", "  Message-ID: <m@x>", "  ", "  X: y"];
         assert_eq!(find(&set_in).header, "To: a@x.org\r\nMessage-ID: <m@x>\r\n");
         assert_eq!(find(&["> From: x", "> Message-Id: <m@x>"]).line, Some(0));

@@ -1,9 +1,8 @@
-//! Reads bounces, RFC 3464's and those that each kind of server writes in its own way: which recipients of which
-//! message failed, or wait. Pure: bytes in, a [`Bounce`] out. What a bounce says is a stranger's word; whether the
-//! message is one of ours is decided elsewhere. Tells the answers of calendars too, by the same parts.
+//! Parses bounces, in the format of RFC 3464 and in servers' own formats: which recipients of which message failed or
+//! are delayed. Does no I/O: bytes in, a [`Bounce`] out. A bounce's content isn't trusted; whether the message is one
+//! of ours is decided elsewhere. Recognizes calendar replies too, with the same parsers.
 //!
-//! A message is read in one pass over its lines; how deep its parts may be nested, how many there may be, and all
-//! that is kept of it is bounded.
+//! A message is read in one pass over its lines; the depth and number of its parts, and all results, are bounded.
 
 mod bounce;
 mod calendar;

@@ -1,8 +1,8 @@
-//! Lines, whatever ends them: CRLF, LF, CR, and the CR CR LF of gateways that translate twice.
+//! Lines with any line end: CRLF, LF, CR, and the CR CR LF of gateways that convert twice.
 
 use memchr::memchr2;
 
-/// The lines of a text, each with its place in it.
+/// The lines of a text, each with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Lines<'a> {
     text: &'a [u8],
@@ -13,9 +13,9 @@ pub(crate) struct Lines<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
-    /// Where it begins in the text.
+    /// Its start in the text.
     pub(crate) begin: usize,
-    /// Where the next one begins.
+    /// The start of the next line.
     pub(crate) next: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The parts of a message (RFC 2046 §5.1), found in one pass over its lines. Enclosed messages are leaves: whatever
-//! they enclose themselves isn't the sender's word.
+//! The parts of a message (RFC 2046 §5.1), found in one pass over its lines. Enclosed messages are leaves: their own
+//! parts aren't the sender's.
 
 use crate::fields::{end_of_header, parameters, value};
 use crate::lines::{Line, Lines};
@@ -8,7 +8,7 @@ use crate::text::decoded;
 /// How deep multiparts may be nested; deeper ones are leaves.
 const DEPTH: usize = 8;
 
-/// Parts that are read; the last one has all the rest.
+/// Maximum number of parts; the last one includes the rest.
 const PARTS: usize = 64;
 
 /// A message, or a part of one.
@@ -16,9 +16,9 @@ const PARTS: usize = 64;
 pub(crate) struct Part<'a> {
     /// The lines of its header.
     pub(crate) header: &'a [u8],
-    /// As it was sent.
+    /// The body as sent.
     pub(crate) body: &'a [u8],
-    /// `type/subtype`, in lower case; `text/plain` if it doesn't say.
+    /// `type/subtype`, in lower case; `text/plain` by default.
     pub(crate) media_type: String,
     parameters: Vec<(String, String)>,
 }
@@ -56,18 +56,18 @@ impl<'a> Part<'a> {
         (!boundary.is_empty()).then(|| boundary.as_bytes().to_vec())
     }
 
-    /// Its body without the transfer encoding.
+    /// Its body, decoded.
     pub(crate) fn content(&self) -> Vec<u8> {
         let encoding = value(self.header, "content-transfer-encoding").unwrap_or_default();
         decoded(self.body, &encoding)
     }
 }
 
-/// A message: its own header, and its leaves, in order.
+/// A message: its own header, and its leaves in order.
 #[derive(Debug)]
 pub(crate) struct Message<'a> {
     pub(crate) root: Part<'a>,
-    /// What its multiparts have; the root alone if it is none.
+    /// The leaves of its multiparts; only the root if it isn't a multipart.
     pub(crate) leaves: Vec<Part<'a>>,
     /// The media types and report types of the multiparts, outermost first.
     pub(crate) multiparts: Vec<(String, String)>,
@@ -88,7 +88,7 @@ pub(crate) fn split(raw: &[u8]) -> Message<'_> {
     };
     note(&mut message.multiparts, &message.root);
     let mut open = vec![boundary];
-    // Where the header and the body of the part at hand begin; none between parts.
+    // The start of the current part's header and body; `None` between parts.
     let mut begun: Option<(usize, usize)> = None;
     let mut at = body;
     while let Some(line) = Lines::from(raw, at).next() {

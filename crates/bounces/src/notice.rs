@@ -1,5 +1,5 @@
-//! Notifications in prose, each server's in its own: the failed recipients stand at the beginning of a line, behind a
-//! word like "Recipient:", or in X-Failed-Recipients.
+//! Notifications in prose, which differs by server: the failed recipients are at the beginning of a line, after a word
+//! like "Recipient:", or in X-Failed-Recipients.
 
 use mailgate_types::bounce_type::BounceType;
 
@@ -8,7 +8,7 @@ use crate::candidate::{daemon, is_from_daemon};
 use crate::fields::values;
 use crate::{diagnostic, phrases, recipient, status_code};
 
-/// Words before an address that is the failed one.
+/// Words before a failed address.
 const LABELS: [&str; 15] = [
     "to",
     "for",
@@ -27,13 +27,13 @@ const LABELS: [&str; 15] = [
     "收件人",
 ];
 
-/// Words before the address that the message was sent to, which was forwarded to the failed one.
+/// Words before the original recipient, if the failed address is a forwarding target.
 const FORWARDED: [&str; 2] = ["generated from", "expanded from"];
 
-/// Google's words before the other server's.
+/// Google's words before the other server's reply.
 const RESPONSE: &str = "response was:";
 
-/// What brackets an address, or separates it from other words.
+/// Characters that enclose an address, or separate it from other words.
 const PUNCTUATION: &[char] = &[
     '<', '>', '"', '\'', '`', '(', ')', '[', ']', '*', '-', ':', ';', ',', '.', '=', '|', '•',
     '\u{201c}', '\u{201d}',
@@ -42,9 +42,9 @@ const PUNCTUATION: &[char] = &[
 /// A recipient in the text.
 #[derive(Debug)]
 struct Mention {
-    /// As the text has it.
+    /// The address as written.
     written: String,
-    /// What the message was sent to.
+    /// The address that the message was sent to.
     address: String,
     words: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Mention {
     }
 }
 
-/// The words of a notification, up to the original.
+/// The text of a notification, before the original.
 #[derive(Debug)]
 pub(crate) struct Notice<'a> {
     /// Its header.
@@ -67,12 +67,12 @@ pub(crate) struct Notice<'a> {
     /// Its subject, decoded.
     pub(crate) subject: &'a str,
     pub(crate) lines: &'a [&'a str],
-    /// The original's header, as far as it is known.
+    /// The known part of the original's header.
     pub(crate) original: &'a [u8],
 }
 
 impl Notice<'_> {
-    /// The recipients that it names; none if it doesn't say that the message wasn't delivered.
+    /// The failed recipients; none if the text doesn't report a failure.
     pub(crate) fn recipients(&self) -> Vec<BouncedRecipient> {
         let words = format!("{}\n{}", self.subject, self.lines.join("\n")).to_lowercase();
         let failed: Vec<String> = values(self.header, "x-failed-recipients")
@@ -112,7 +112,7 @@ impl Notice<'_> {
         let own = self.own_addresses();
         let mut at_line_start = self.with_words(str::is_empty);
         if !failed.is_empty() {
-            // The header is certain; the text has the words.
+            // The header is reliable; the text has the diagnostics.
             let is_alone = failed.len() == 1 && at_line_start.len() == 1;
             return (failed.iter())
                 .map(|address| {
@@ -143,7 +143,7 @@ impl Notice<'_> {
             .flat_map(|value| addresses(&value))
             .collect();
         let is_sent_to = |mention: &Mention| contains(&sent_to, &mention.address);
-        // The sender stands in many a text, and rarely fails.
+        // The sender is often mentioned, and rarely failed.
         let others = |mut mentions: Vec<Mention>| {
             if mentions
                 .iter()
@@ -172,8 +172,8 @@ impl Notice<'_> {
         }
     }
 
-    /// The addresses that begin an entry, by what stands before them, each with the words behind it up to the next
-    /// entry or the end of the paragraph.
+    /// The addresses that begin an entry, as `begins` decides by the text before them, each with the text after it up
+    /// to the next entry or the end of the paragraph.
     fn with_words(&self, begins: impl Fn(&str) -> bool) -> Vec<Mention> {
         let mut found: Vec<Mention> = Vec::new();
         let mut words: Option<String> = None;
@@ -246,7 +246,7 @@ impl Notice<'_> {
             .map(str::to_owned)
     }
 
-    /// The first line that has a code, or what stands behind "The response was:".
+    /// The first line with a code, or the text after "The response was:".
     fn reason(&self) -> Option<String> {
         let mut lines = self.lines.iter().map(|line| line.trim());
         if let Some(line) = lines.find(|line| status_code::within(line).is_some()) {
@@ -257,7 +257,7 @@ impl Notice<'_> {
         lines.find(|line| !line.is_empty()).map(str::to_owned)
     }
 
-    /// The mailbox that the notification came to, and who wrote it.
+    /// The notification's recipient and sender.
     fn own_addresses(&self) -> Vec<String> {
         ["to", "delivered-to", "from"]
             .into_iter()
@@ -273,7 +273,7 @@ fn contains(addresses: &[String], address: &str) -> bool {
         .any(|own| own.eq_ignore_ascii_case(address))
 }
 
-/// What stands before the first address of a line, the address, and what stands behind it.
+/// The text before the first address of a line, the address, and the text after it.
 fn mention(line: &str) -> Option<(&str, String, &str)> {
     let at = line.find('@')?;
     let is_end = |letter: char| letter.is_whitespace() || ",;<>()[]\"".contains(letter);
@@ -322,7 +322,7 @@ fn addresses(value: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a server wrote it, as far as its header says.
+/// Whether its header indicates that a server wrote it.
 pub(crate) fn is_by_server(header: &[u8]) -> bool {
     is_from_daemon(header) || values(header, "x-failed-recipients").next().is_some()
 }

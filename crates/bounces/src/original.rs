@@ -1,4 +1,4 @@
-//! What a bounce says about the message that it returns.
+//! Identifies the message that a bounce is about.
 
 use std::str::FromStr;
 
@@ -7,16 +7,16 @@ use mailgate_types::message_id::{self, both_ends};
 
 use crate::fields::values;
 
-/// Message-IDs that are kept.
+/// Maximum number of Message-IDs kept.
 pub const MESSAGE_IDS: usize = 100;
 
-/// Bytes that those of one field have together.
+/// Maximum total length of the Message-IDs of one field, in bytes.
 const BYTES: usize = 16 * 1024;
 
-/// Log ids that are kept.
+/// Maximum number of log ids kept.
 pub const LOG_IDS: usize = 10;
 
-/// Headers of a returned message that have its Message-ID, or the one that it had before the provider gave it another.
+/// Headers of a returned message with its Message-ID, or with its former one if the provider replaced it.
 const RETURNED: [&str; 5] = [
     "message-id",
     "x-original-message-id",
@@ -25,7 +25,7 @@ const RETURNED: [&str; 5] = [
     "x-microsoft-original-message-id",
 ];
 
-/// Headers of a notification that have it, or it is about; the last one is Coremail's.
+/// Headers of a notification with the original's Message-ID; the last one is Coremail's.
 const ANSWERED: [&str; 5] = [
     "in-reply-to",
     "references",
@@ -34,11 +34,10 @@ const ANSWERED: [&str; 5] = [
     "x-cm-original-message-id",
 ];
 
-/// Fields of a delivery status that have it, in lower case: Gmail's, and one of RFC 8098.
+/// Fields of a delivery status with it, in lower case: Gmail's, and one of RFC 8098.
 pub(crate) const REPORTED: [&str; 2] = ["x-original-message-id", "original-message-id"];
 
-/// The field of a delivery status that has the sender's name of the envelope (RFC 3464 §2.2.1), for which many take the
-/// Message-ID.
+/// The field of a delivery status with the sender's envelope id (RFC 3464 §2.2.1), often the Message-ID.
 pub(crate) const ENVELOPE: &str = "original-envelope-id";
 
 /// The messages that a bounce may be about.
@@ -61,7 +60,7 @@ impl Originals {
         }
     }
 
-    /// Considers what a delivery status says of the message, by the fields' names.
+    /// Considers the fields of a delivery status that identify the message.
     pub(crate) fn reported<'a>(&mut self, fields: impl IntoIterator<Item = &'a (String, String)>) {
         for (name, value) in fields {
             if name != ENVELOPE {
@@ -70,7 +69,7 @@ impl Originals {
             }
             for value in [&unescaped(value.trim()), value.trim()] {
                 self.logged(value);
-                // Anything may be written there.
+                // The value can be anything.
                 if value.contains('@') {
                     self.named(value, 1);
                 }
@@ -78,7 +77,7 @@ impl Originals {
         }
     }
 
-    /// Considers what the notification says that it answers.
+    /// Considers the notification's references.
     pub(crate) fn answered(&mut self, header: &[u8]) {
         for name in ANSWERED {
             for value in values(header, name).take(1) {
@@ -87,7 +86,7 @@ impl Originals {
         }
     }
 
-    /// Adds a log id, if it is one.
+    /// Adds a log id, if it is valid.
     fn logged(&mut self, id: &str) {
         let is_new = !self.log_ids.iter().any(|known| known == id) && LogId::from_str(id).is_ok();
         if is_new && self.log_ids.len() < LOG_IDS {
@@ -95,7 +94,7 @@ impl Originals {
         }
     }
 
-    /// Adds Message-IDs of a value, of which the first one is meant, or both ends of a thread.
+    /// Adds up to `count` Message-IDs of a value: the first one, or both ends of a thread.
     fn named(&mut self, value: &str, count: usize) {
         let ids = message_id::all_in(value.as_bytes());
         let encoded = message_id::encoded(value.as_bytes());
@@ -106,13 +105,13 @@ impl Originals {
         }
     }
 
-    /// Whether any message is named.
+    /// Whether any message was identified.
     pub(crate) fn is_known(&self) -> bool {
         !self.message_ids.is_empty() || !self.log_ids.is_empty()
     }
 }
 
-/// An `xtext` (RFC 3461 §4) as it was meant.
+/// Decodes `xtext` (RFC 3461 §4).
 fn unescaped(value: &str) -> String {
     let (mut octets, mut rest) = (Vec::new(), value.as_bytes());
     while let [first, behind @ ..] = rest {

@@ -1,6 +1,6 @@
-//! What servers say in prose, in lower case.
+//! Phrases in servers' notifications, in lower case.
 
-/// A message that isn't delivered, or not yet.
+/// The message wasn't delivered, or not yet.
 const FAILURES: [&str; 71] = [
     "could not be delivered",
     "couldn't be delivered",
@@ -75,7 +75,7 @@ const FAILURES: [&str; 71] = [
     "退信",
 ];
 
-/// A message that waits, and may still arrive.
+/// The message is delayed, and may still arrive.
 const DELAYS: [&str; 30] = [
     "warning message only",
     "has not yet been delivered",
@@ -109,7 +109,7 @@ const DELAYS: [&str; 30] = [
     "temporarily delayed",
 ];
 
-/// The end, whatever else is said of attempts.
+/// No more attempts, regardless of other phrases.
 const ENDS: [&str; 8] = [
     "permanent error",
     "permanent fatal error",
@@ -121,7 +121,7 @@ const ENDS: [&str; 8] = [
     "no further attempts",
 ];
 
-/// Lines after which the original stands.
+/// Lines before the original.
 const ORIGINALS: [&str; 14] = [
     "copy of the message",
     "copy of the original message",
@@ -139,7 +139,7 @@ const ORIGINALS: [&str; 14] = [
     "message header follows",
 ];
 
-/// The longest line that is considered as the one before the original.
+/// Maximum length of a line before the original.
 const LINE: usize = 120;
 
 fn has(text: &str, phrases: &[&str]) -> bool {
@@ -156,7 +156,7 @@ pub(crate) fn tells_delay(text: &str) -> bool {
     has(text, &DELAYS) && !has(text, &ENDS)
 }
 
-/// Whether the original stands after this line.
+/// Whether the original follows this line.
 pub(crate) fn announces_original(line: &str) -> bool {
     line.len() <= LINE && has(&line.to_lowercase(), &ORIGINALS)
 }

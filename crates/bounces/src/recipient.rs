@@ -1,8 +1,8 @@
-//! The address of a recipient, in the forms that servers write it.
+//! The address of a recipient, in the forms that servers use.
 
 use mailgate_types::email_address::EmailAddress;
 
-/// The address of a typed one (RFC 3464 §2.3.1, RFC 6533 §4): `rfc822; ada@example.com`.
+/// The address in a typed field (RFC 3464 §2.3.1, RFC 6533 §4): `rfc822; ada@example.com`.
 pub(crate) fn typed(value: &str) -> Option<String> {
     let (kind, rest) = value.split_once(';').unwrap_or(("", value));
     if kind.trim().eq_ignore_ascii_case("utf-8") {
@@ -18,7 +18,7 @@ pub(crate) fn address(text: &str) -> Option<String> {
         (Some(open), Some(close)) if open < close => &text[open + 1..close],
         _ => text,
     };
-    // A quoted local part may have spaces, a comment stands behind one.
+    // A quoted local part may have spaces; a comment follows a space.
     let text = if text.starts_with('"') {
         text
     } else {

@@ -1,4 +1,4 @@
-//! Tells whether a message is a bounce, and what it says.
+//! Recognizes and parses bounces.
 
 use std::collections::HashSet;
 
@@ -36,10 +36,10 @@ const OTHER_REPORTS: [&str; 5] = [
     "application/tlsrpt+json",
 ];
 
-/// Bytes of text that are read.
+/// Bytes of text to read.
 const TEXT: usize = 64 * 1024;
 
-/// Prefixes of subjects that people's programs write, in lower case.
+/// Subject prefixes of mail clients, in lower case.
 const REPLIES: [&str; 14] = [
     "re:",
     "aw:",
@@ -57,13 +57,13 @@ const REPLIES: [&str; 14] = [
     "\u{56de}\u{590d}:",
 ];
 
-/// Headers that only servers give a message, about the one that they return.
+/// Headers that only servers add, about the message that they return.
 const MARKS: [&str; 2] = ["x-failed-recipients", "x-cm-original-message-id"];
 
-/// Reads a message, which may be cut off anywhere; `None` if it isn't a bounce, or names no message that it is about.
+/// Reads a message, possibly truncated; `None` if it isn't a bounce, or doesn't identify the original.
 ///
-/// A report that conforms to RFC 3464 is believed whoever sent it. Prose is read only if a server seems to have written
-/// it: a person may quote a bounce, and a vacation note may quote anything.
+/// A report that conforms to RFC 3464 is accepted from any sender. Prose is read only if a server seems to have written
+/// it: a person may quote a bounce, and a vacation reply may quote anything.
 #[must_use]
 pub fn read(raw: &[u8]) -> Option<Bounce> {
     let message = mime::split(raw);
@@ -85,7 +85,7 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
     let mut returned = returned(&message);
     originals.returned(&returned);
     if !originals.is_known() {
-        // Its header may be indented, or stand behind empty lines.
+        // Its header may be indented, or preceded by empty lines.
         let again = inline::find(
             &String::from_utf8_lossy(&returned)
                 .lines()
@@ -106,8 +106,8 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
     originals.reported(&status.names);
     originals.answered(header);
     let recipients = status.has_groups.then_some(status.recipients).or_else(|| {
-        // A stranger's automatic answer must show what it is about.
-        // A person may be called a postmaster: without the message itself, the mail must say that nobody wrote it.
+        // An automatic reply by an unknown sender must identify the original. A person may use a postmaster address:
+        // without the original, the header must mark the mail as automatic.
         if !is_credible || !(is_returned || is_by_server && is_marked) {
             return None;
         }
@@ -141,7 +141,7 @@ fn is_other_report(message: &Message<'_>) -> bool {
         || (message.leaves.iter()).any(|part| OTHER_REPORTS.contains(&part.media_type.as_str()))
 }
 
-/// What the parts say that are a delivery status.
+/// The content of the parts that are a delivery status.
 fn by_status(message: &Message<'_>) -> DeliveryStatus {
     let mut found = DeliveryStatus::default();
     for part in &message.leaves {
@@ -167,7 +167,7 @@ fn returned(message: &Message<'_>) -> Vec<u8> {
     content
 }
 
-/// Its text; the words of its pages if it has no text.
+/// Its text, or the text of its HTML if it has none.
 fn words(message: &Message<'_>) -> String {
     for media_type in ["text/plain", "text/html"] {
         let mut text = String::new();

@@ -1,6 +1,6 @@
 //! Enhanced status codes (RFC 3463 §2).
 
-/// The code at the beginning of a text, like `5.1.1`: what a Status field has, besides a comment.
+/// The code at the beginning of a text, like `5.1.1`, as in a Status field with a comment.
 pub(crate) fn leading(text: &str) -> Option<String> {
     let text = text.trim_start();
     let end = text
@@ -8,12 +8,12 @@ pub(crate) fn leading(text: &str) -> Option<String> {
         .unwrap_or(text.len());
     let (code, rest) = text.split_at(end);
     let code = code.strip_suffix('.').unwrap_or(code);
-    // `5.1.1-x` and `5.1.1a` are something else's names, `5.1.1_x` is Exchange's.
+    // `5.1.1-x` and `5.1.1a` aren't codes; `5.1.1_x` is Exchange's form.
     let ends = !rest.starts_with(|letter: char| letter.is_alphanumeric());
     (ends && is_code(code)).then(|| code.to_owned())
 }
 
-/// The first code in the words of a server: `550 5.1.1 …`, `550-5.1.1 …`, `#5.1.1`, `(#5.1.1)`.
+/// The first code in a diagnostic text: `550 5.1.1 …`, `550-5.1.1 …`, `#5.1.1`, `(#5.1.1)`.
 pub(crate) fn within(text: &str) -> Option<String> {
     let mut before = ' ';
     for (at, letter) in text.char_indices() {
@@ -26,12 +26,12 @@ pub(crate) fn within(text: &str) -> Option<String> {
     None
 }
 
-/// Whether it says no more than its class.
+/// Whether it has no more information than its class.
 pub(crate) fn is_vague(code: &str) -> bool {
     code.ends_with(".0.0")
 }
 
-/// Class 4 or 5, a subject and a detail of three digits at most.
+/// Class 4 or 5, a subject and a detail of at most three digits.
 fn is_code(code: &str) -> bool {
     let mut numbers = code.split('.');
     let class = numbers.next();

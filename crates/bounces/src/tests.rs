@@ -1,5 +1,4 @@
-//! Messages that are cut off, nested, huge or garbled: nothing panics, everything is bounded, and time grows with the
-//! size alone.
+//! Truncated, nested, huge or garbled messages: nothing panics, everything is bounded, and time is linear in the size.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,10 +11,10 @@ use proptest::prelude::*;
 use crate::fuzzing::bounces;
 use crate::{RECIPIENTS, read};
 
-/// What the readers fetch of a message.
+/// The part of a message that readers fetch.
 const LARGEST: usize = 256 * 1024;
 
-/// For the largest message, unoptimised; a quadratic pass takes minutes.
+/// The time limit for the largest message, without optimization; a quadratic pass takes minutes.
 const LONGEST: Duration = Duration::from_secs(10);
 
 fn corpus() -> Vec<Vec<u8>> {
@@ -41,7 +40,7 @@ fn cut_off_anywhere() {
     }
 }
 
-/// A message of the largest size that repeats `unit` behind `head`.
+/// A message of the largest size that repeats `unit` after `head`.
 fn repeated(head: &str, unit: &str) -> Vec<u8> {
     let mut message = head.as_bytes().to_vec();
     while message.len() + unit.len() <= LARGEST {

@@ -1,4 +1,4 @@
-//! Transfer encodings and character sets, read as far as they can be.
+//! Lenient decoding of transfer encodings and character sets.
 
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
@@ -6,7 +6,7 @@ use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 
 use crate::lines::Lines;
 
-/// A body without its transfer encoding; what isn't encoded as it says stays as it is.
+/// Decodes a body's transfer encoding; invalid parts stay as they are.
 pub(crate) fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
     let decoded = match encoding.trim().to_ascii_lowercase().as_str() {
         "base64" => {
@@ -25,7 +25,7 @@ pub(crate) fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
     decoded.unwrap_or_else(|| body.to_vec())
 }
 
-/// Text in a character set; UTF-8 if none is known by this name.
+/// Decodes text in a character set; UTF-8 if it is unknown.
 pub(crate) fn in_charset(text: &[u8], charset: Option<&str>) -> String {
     let is_utf8 = std::str::from_utf8(text).is_ok();
     let decoder = charset
@@ -37,7 +37,7 @@ pub(crate) fn in_charset(text: &[u8], charset: Option<&str>) -> String {
     }
 }
 
-/// Character sets whose bytes may be UTF-8 by chance, and mean something else.
+/// Character sets whose bytes may accidentally be valid UTF-8.
 fn is_wide(charset: &str) -> bool {
     let charset = charset.to_ascii_lowercase();
     ["utf-16", "utf-7", "iso-2022"]
@@ -53,7 +53,7 @@ const BREAKS: [&str; 14] = [
 /// Elements whose content isn't shown.
 const HIDDEN: [&str; 3] = ["style", "script", "head"];
 
-/// The words of a page, without its tags.
+/// The text of an HTML page, without tags.
 pub(crate) fn without_tags(page: &str) -> String {
     let mut text = String::with_capacity(page.len() / 2);
     let mut hidden: Option<&str> = None;
@@ -63,7 +63,7 @@ pub(crate) fn without_tags(page: &str) -> String {
             text.push_str(&rest[..open]);
         }
         rest = &rest[open + 1..];
-        // A `<` that no `>` follows soon is text.
+        // A `<` without a `>` soon after is text.
         let Some(close) = rest.find('>') else {
             text.push('<');
             break;

@@ -1,4 +1,4 @@
-//! Walks through the sandbox's authorization as a user's browser would, without a button to press.
+//! Goes through the sandbox's authorization as a user's browser would, without interaction.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::provider::{CLIENT_ID, SandboxProvider};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::secrets::{NoRandomness, random_bytes};
 
-/// How long the sandbox may take for a page.
+/// The timeout for one page of the sandbox.
 const PAGE: Duration = Duration::from_secs(10);
 
-/// No code came.
+/// No code was issued.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizeError {
-    /// The page could not be asked for.
+    /// The request failed.
     #[error("the sandbox can't be asked: {0}")]
     Http(#[from] reqwest::Error),
-    /// The answer is no redirect with a code.
+    /// The response isn't a redirect with a code.
     #[error("the sandbox answers {0}")]
     Answer(String),
-    /// No verifier could be drawn.
+    /// No verifier could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// An authorization code, and what proves that it is ours (RFC 7636).
+/// An authorization code and its PKCE verifier (RFC 7636).
 #[derive(Debug)]
 pub struct Granted {
     /// The code.
@@ -37,7 +37,7 @@ pub struct Granted {
 }
 
 impl SandboxProvider {
-    /// Asks for a code that opens `mailbox`.
+    /// Requests a code for `mailbox`.
     pub async fn authorize(
         &self,
         redirect_uri: &str,
@@ -46,7 +46,7 @@ impl SandboxProvider {
         let code_verifier = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
         let code_challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(code_verifier.as_bytes()));
         let state = URL_SAFE_NO_PAD.encode(random_bytes::<16>()?);
-        // Whichever plugin it is for.
+        // For either plugin.
         let mut scopes = self.scopes(Plugin::A);
         for scope in self.scopes(Plugin::B) {
             if !scopes.contains(&scope) {

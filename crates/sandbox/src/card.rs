@@ -1,13 +1,13 @@
-//! What pages that only say something have in them.
+//! The content of pages with only a message.
 
 use askama::Template;
 
-/// A text, and perhaps where to go.
+/// A text, with an optional link.
 #[derive(Debug, Template)]
 #[template(path = "card.html")]
 pub(crate) struct Card<'a> {
     text: &'a str,
-    /// An address, and the words that lead there.
+    /// The link's address and text.
     link: Option<(&'a str, &'a str)>,
 }
 
@@ -16,7 +16,7 @@ impl<'a> Card<'a> {
         Self { text, link: None }
     }
 
-    /// With a link after the text.
+    /// Adds a link after the text.
     pub(crate) fn with_link(self, address: &'a str, words: &'a str) -> Self {
         Self {
             link: Some((address, words)),

@@ -1,8 +1,8 @@
-//! The certificate of a developer's machine: a P-256 authority, and a leaf for localhost and the names
-//! wanted, in one folder.
+//! The certificate of a developer's machine: a P-256 authority, and a leaf for localhost and the requested names, in
+//! one folder.
 //!
-//! The authority's key is thrown away once the leaf is signed, so that a client that trusts `ca.pem` trusts
-//! nothing but this leaf. A new leaf therefore comes with a new authority.
+//! The authority's key is discarded once the leaf is signed, so a client that trusts `ca.pem` trusts only this leaf. A
+//! new leaf therefore comes with a new authority.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -24,13 +24,13 @@ use mailgate_types::hex::hex;
 /// Names that every leaf covers.
 const ALWAYS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// How long authority and leaf hold, in days: under the 398 that browsers accept.
+/// Validity of authority and leaf, in days: below the 398 that browsers accept.
 const VALIDITY_DAYS: i64 = 397;
 
-/// A leaf this near to its end is remade, in days.
+/// A leaf with less than this validity left is replaced, in days.
 const RENEWAL_DAYS: i64 = 7;
 
-/// Validity begins this much earlier, for clients whose clock is behind.
+/// Validity begins this much earlier, for clients with slow clocks.
 const BACKDATED: TimeDelta = TimeDelta::hours(1);
 
 /// Paths of the PEM files.
@@ -38,7 +38,7 @@ const BACKDATED: TimeDelta = TimeDelta::hours(1);
 pub struct CertificateFiles {
     /// The authority, for clients to trust.
     pub ca: PathBuf,
-    /// The leaf, then the authority: what a server sends.
+    /// The chain for servers: the leaf, then the authority.
     pub certificate: PathBuf,
     /// The leaf's key, PKCS #8, mode 0600.
     pub key: PathBuf,
@@ -47,15 +47,15 @@ pub struct CertificateFiles {
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A name can't stand in a certificate, or signing failed.
+    /// A name isn't valid in a certificate, or signing failed.
     #[error("could not make the certificate for {names}: {source}")]
     Make {
         /// The names, separated by commas.
         names: String,
-        /// The library's answer.
+        /// The library's error.
         source: rcgen::Error,
     },
-    /// The time lies outside what a certificate can say.
+    /// The time is outside the range of certificates.
     #[error("the clock is at {0}, which no certificate can cover")]
     Time(DateTime<Utc>),
     /// A file operation failed.
@@ -63,12 +63,12 @@ pub enum CertificateError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What the files hold, kept beside them: written last, so a set cut short by a crash has no valid one.
+/// The digest of the files, written last, so that a set cut short by a crash has no valid one.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
     names: BTreeSet<String>,
@@ -77,8 +77,8 @@ struct Description {
     digest: String,
 }
 
-/// Returns the certificate files of `directory`, created anew unless those found cover `names` for another
-/// week and belong together.
+/// Returns the certificate files of `directory`, created anew unless the existing ones match each other and cover
+/// `names` for another week.
 ///
 /// # Errors
 /// See [`CertificateError`].
@@ -130,7 +130,7 @@ fn still_good(
             [&files.ca, &files.certificate, &files.key].map(|path| fs::read_to_string(path).ok());
         let whole = digest([&ca?, &certificate?, &key?]) == found.digest;
         let lasts = found.not_after - TimeDelta::days(RENEWAL_DAYS) > now;
-        // A clock that was turned back finds the certificate not yet valid.
+        // If the clock was set back, the certificate isn't valid yet.
         let begun = found.not_after - TimeDelta::days(VALIDITY_DAYS) - BACKDATED <= now;
         Some(whole && lasts && begun && names.is_subset(&found.names))
     };
@@ -200,7 +200,7 @@ fn common_name(name: &str) -> DistinguishedName {
     distinguished
 }
 
-/// Writes the whole file beside its place and moves it there.
+/// Writes the file atomically.
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), CertificateError> {
     let place = || {
         let mut file = tempfile::Builder::new()

@@ -27,7 +27,7 @@ pub use self::search::Found;
 /// Maximum number of messages; the oldest are removed first.
 const KEPT_MESSAGES: usize = 10_000;
 
-/// How many bytes at the beginning of a large message are searched for its subject.
+/// The number of bytes at the beginning of a large message to search for its subject.
 const SUBJECT_WITHIN: u64 = 64 * 1024;
 
 /// A received message, without its bytes.
@@ -200,7 +200,7 @@ impl Inbox {
     /// # Errors
     /// If the file can't be read.
     pub async fn raw(&self, id: &str) -> io::Result<Option<Vec<u8>>> {
-        // Only ids in the index are used as file names, so no id leads out of the folder.
+        // Only ids in the index are used as file names, so no id escapes the folder.
         let Some(message) = self.find(id) else {
             return Ok(None);
         };
@@ -213,10 +213,10 @@ impl Inbox {
         .await
     }
 
-    /// Removes a message; says whether there was one.
+    /// Removes a message; returns whether it existed.
     ///
     /// # Errors
-    /// If a file can't be removed; the message isn't listed any more all the same.
+    /// If a file can't be removed; the message is no longer listed anyway.
     pub async fn remove(&self, id: &str) -> io::Result<bool> {
         let id = id.to_owned();
         self.off_thread(move |shared| {
@@ -236,7 +236,7 @@ impl Inbox {
     /// Removes all messages.
     ///
     /// # Errors
-    /// If a file can't be removed; none of the messages is listed any more all the same.
+    /// If a file can't be removed; no message is listed anymore anyway.
     pub async fn clear(&self) -> io::Result<()> {
         self.off_thread(|shared| {
             let removed = std::mem::take(&mut *shared.index());

@@ -1,6 +1,6 @@
-//! What development, tests and benchmarks stand on: a private Postgres, certificates, and a mail provider on
-//! loopback: a real OAuth 2 authorization server, a real SMTP server that speaks XOAUTH2, interfaces like Gmail's and
-//! Microsoft Graph's, a payment provider, and a page that shows what arrived.
+//! The environment for development, tests and benchmarks: a private Postgres, certificates, and a mail provider on
+//! loopback with a real OAuth 2 authorization server, a real SMTP server with XOAUTH2, APIs like Gmail's and Microsoft
+//! Graph's, a payment provider, and an inbox page.
 
 pub mod authorize;
 mod card;

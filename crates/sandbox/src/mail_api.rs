@@ -1,8 +1,8 @@
 //! The sandbox's mailboxes behind Gmail's and Microsoft Graph's APIs, as far as a gateway uses them to send: for
 //! `sandbox.plugin_a = "gmail_api"` and `sandbox.plugin_b = "graph"`.
 //!
-//! This module holds what both share: identifying the mailbox by its token, the addresses that it may send as, the
-//! faults that a recipient triggers, and storing messages.
+//! This module has the shared parts: identifying the mailbox by its token, its sender addresses, the faults that a
+//! recipient triggers, and storing messages.
 
 mod gmail;
 mod graph;

@@ -1,10 +1,10 @@
-//! What a message's header fields say, decoded.
+//! A message's header fields, decoded.
 
 use mail_parser::{HeaderName, MessageParser};
 
 use mailgate_types::encoded_words::decoded;
 
-/// Name and value of each, in their order; `None` if there is no reading them.
+/// Names and values, in order; `None` if they can't be parsed.
 pub(crate) fn headers(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let message = MessageParser::new().parse_headers(bytes)?;
     let headers = message.headers().iter().map(|header| {

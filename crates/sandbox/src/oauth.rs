@@ -1,8 +1,8 @@
 //! The sandbox mailbox provider's authorization server: OAuth 2 (RFC 6749) with PKCE S256 required
 //! (RFC 7636), revocation (RFC 7009) and a userinfo endpoint, for one client.
 //!
-//! Here are the settings, the handle that the SMTP server and tests use, and the routes. `grants` keeps
-//! what was given, `authorize` holds the endpoint people see, `token` the ones that the client calls.
+//! This module has the settings, the handle for the SMTP server and tests, and the routes. `grants` stores grants,
+//! `authorize` is the endpoint for users, `token` has the ones for the client.
 
 mod authorize;
 mod grants;
@@ -28,7 +28,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::secrets::NoRandomness;
 use mailgate_types::web_address::names_loopback;
 
-/// Largest form taken, in bytes.
+/// Largest accepted form, in bytes.
 const FORM_MAX: usize = 64 * 1024;
 
 /// The authorization server's settings.
@@ -38,11 +38,11 @@ pub struct Settings {
     pub client_id: String,
     /// The one client's secret.
     pub client_secret: SecretString,
-    /// Redirect addresses taken beside http on a loopback host, compared as they stand.
+    /// Accepted redirect URIs in addition to http on a loopback host, compared exactly.
     pub redirect_uris: Vec<String>,
-    /// How long an access token lives, in seconds.
+    /// Lifetime of an access token, in seconds.
     pub access_token_seconds: u32,
-    /// Where grants are kept: one file each.
+    /// The folder of the grants: one file each.
     pub directory: PathBuf,
     /// The time.
     pub clock: SharedClock,
@@ -66,16 +66,16 @@ pub enum AuthorizationError {
     /// The folder of the grants.
     #[error("the sandbox's grants could not be read or written: {0}")]
     Storage(#[from] io::Error),
-    /// No randomness for a token.
+    /// No random bytes for a token.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
 }
 
 impl Authorization {
-    /// Opens the server with the grants of its folder. Blocks: it reads them.
+    /// Opens the server with the grants in its folder. Blocks: it reads them.
     ///
     /// # Errors
-    /// When the folder can't be made or read.
+    /// The folder can't be created or read.
     pub fn open(settings: Settings) -> Result<Self, AuthorizationError> {
         let grants = Grants::open(&settings.directory)?;
         Ok(Self {
@@ -97,7 +97,7 @@ impl Authorization {
             .with_state(self.clone())
     }
 
-    /// Whether `access_token` is live and opens `mailbox`.
+    /// Whether `access_token` is valid for `mailbox`.
     #[must_use]
     pub fn authenticate(&self, mailbox: &str, access_token: &str) -> bool {
         let now = self.shared.settings.clock.now();
@@ -107,40 +107,39 @@ impl Authorization {
             .is_some_and(|owner| owner.eq_ignore_ascii_case(mailbox))
     }
 
-    /// Whose mailbox a live access token opens.
+    /// The mailbox of a valid access token.
     #[must_use]
     pub fn mailbox_of(&self, access_token: &str) -> Option<String> {
         let now = self.shared.settings.clock.now();
         self.shared.grants.mailbox_of(access_token, now)
     }
 
-    /// Makes every live access token lapse at once; refresh tokens stay.
+    /// Expires all access tokens immediately; refresh tokens stay valid.
     ///
     /// # Errors
-    /// When a grant can't be written; the tokens have lapsed in memory all the same.
+    /// A grant can't be written; the tokens have expired in memory anyway.
     pub async fn expire_access_tokens(&self) -> Result<(), AuthorizationError> {
         self.off_thread(|shared| Ok(shared.grants.expire_access_tokens()?))
             .await
     }
 
-    /// Ends every grant of `mailbox`: its access tokens are refused, its refresh tokens are
-    /// `invalid_grant`.
+    /// Revokes all grants of `mailbox`: its access tokens are refused, its refresh tokens are `invalid_grant`.
     ///
     /// # Errors
-    /// When a grant's file can't be removed.
+    /// A grant's file can't be removed.
     pub async fn withdraw(&self, mailbox: &str) -> Result<(), AuthorizationError> {
         let mailbox = mailbox.to_owned();
         self.off_thread(move |shared| Ok(shared.grants.withdraw(&mailbox)?))
             .await
     }
 
-    /// How many refreshes have succeeded since the start.
+    /// The number of successful refreshes since the start.
     #[must_use]
     pub fn refreshes(&self) -> u64 {
         self.shared.grants.refreshes()
     }
 
-    /// Grants live in files, which are read and written off the async threads.
+    /// Runs file access to grants off the async threads.
     async fn off_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, AuthorizationError> + Send + 'static,
@@ -159,7 +158,7 @@ impl Settings {
         id == self.client_id && bool::from(same_secret)
     }
 
-    /// RFC 8252 §7.3 lets a loopback client choose its port; anything else is compared as it stands.
+    /// RFC 8252 §7.3 lets a loopback client choose its port; other URIs are compared exactly.
     fn allows_redirect(&self, redirect_uri: &str) -> bool {
         if self.redirect_uris.iter().any(|known| known == redirect_uri) {
             return true;

@@ -1,5 +1,5 @@
-//! Another website's page that has its own name lead here gets nothing: it would read the mail, and the sign-in links in
-//! it.
+//! Refuses requests of other websites that point their own name here: they could read the mail, and the sign-in links
+//! in it.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use mailgate_server::own_hosts::OwnHosts;
 
-/// Answers requests for the sandbox alone.
+/// Passes only requests for the sandbox's own names.
 pub(super) async fn guard(State(own): State<OwnHosts>, request: Request, next: Next) -> Response {
     if own.include(request.uri(), request.headers()) {
         return next.run(request).await;

@@ -1,6 +1,6 @@
-//! The sandbox's pages and API over its inbox: what arrived, as HTML for people and as JSON for tests.
+//! The sandbox's pages and API for its inbox: received messages, as HTML for people and as JSON for tests.
 //!
-//! What a message brings is escaped, or sent for a sandboxed frame without scripts, or to be stored.
+//! A message's content is escaped, served for a sandboxed frame without scripts, or offered as a download.
 
 mod delete;
 mod list;
@@ -56,7 +56,7 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
     }
 }
 
-/// What goes with a sender's bytes, which no browser shall take for a page of ours.
+/// The headers for a sender's bytes, which browsers must not treat as our own page.
 fn stored<'a>(media_type: &'a str, disposition: &'a str) -> [(HeaderName, &'a str); 5] {
     [
         (CONTENT_TYPE, media_type),
@@ -91,7 +91,7 @@ fn received_at(message: &ArrivedMessage) -> String {
 
 fn not_found() -> Response {
     let content = Card::new("It may have been deleted, or made room for newer ones.")
-        .with_link("/", "See what is there");
+        .with_link("/", "See all messages");
     Page::new(StatusCode::NOT_FOUND, "No such message", content).into_response()
 }
 

@@ -1,10 +1,9 @@
-//! The sandbox's payment provider: customers, subscriptions with trials, invoices and cards that pay or
-//! don't, with the paths, parameters and objects of Stripe's API, its signed events, and pages for what a
-//! person does there. No money moves.
+//! The sandbox's payment provider: customers, subscriptions with trials, invoices, and working and declined cards, with
+//! the paths, parameters and objects of Stripe's API, its signed events, and pages for users. No money moves.
 //!
-//! Here are its settings, its handle and its paths. `api` answers the gateway, `lifecycle` is what time and
-//! payments bring, `delivery` tells what happened, `pages` are for people, and `steering` and `faults` for
-//! tests. All state is one `ledger`, saved whole after each change.
+//! This module has its settings, handle and routes. `api` serves the gateway, `lifecycle` applies time and payments,
+//! `delivery` sends events, `pages` are for users, and `steering` and `faults` for tests. All state is one `ledger`,
+//! saved as a whole after each change.
 
 mod api;
 mod customers;
@@ -46,25 +45,25 @@ pub use delivery::{DeliveryError, DeliveryMode, signature};
 pub use faults::{Fault, FaultKind};
 pub use steering::Action;
 
-/// Opens its API. It is reached from this machine only, so the key need not be a secret.
+/// The key for its API, which is reached from this machine only, so the key need not be a secret.
 pub const SECRET_KEY: &str = "sk_test_sandbox";
 
-/// Signs its events; the same goes for it.
+/// Signs its events; it need not be a secret either.
 pub const WEBHOOK_SECRET: &str = "whsec_sandbox";
 
-/// Largest body taken, in bytes.
+/// Largest accepted body, in bytes.
 const BODY_MAX: usize = 256 * 1024;
 
 /// The provider's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where its paths are reached, with the `/payprov` at the end.
+    /// Its base URL, ending in `/payprov`.
     pub address: String,
-    /// Opens its API.
+    /// The key for its API.
     pub secret_key: SecretString,
     /// Signs its events.
     pub webhook_secret: SecretString,
-    /// Where its state is kept; `None`: nowhere.
+    /// The file for its state; `None`: it isn't saved.
     pub file: Option<PathBuf>,
     /// The time.
     pub clock: SharedClock,
@@ -76,9 +75,9 @@ pub enum PaymentProviderError {
     /// Its file.
     #[error("the sandbox's payments can't be read from {}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// Its HTTP client.
@@ -106,11 +105,11 @@ struct Shared {
 }
 
 impl PaymentProvider {
-    /// Opens it with what its file knows. Blocks: it reads the file.
+    /// Opens it with the state in its file. Blocks: it reads the file.
     ///
     /// # Errors
     ///
-    /// When the file can't be read, or isn't one of its own.
+    /// The file can't be read or parsed.
     pub fn open(settings: Settings) -> Result<Self, PaymentProviderError> {
         let (mut ledger, saved) = match &settings.file {
             Some(path) => read(path).map_err(|source| PaymentProviderError::File {
@@ -120,7 +119,7 @@ impl PaymentProvider {
             None => (Ledger::default(), String::new()),
         };
         settings.address.clone_into(&mut ledger.address);
-        // Its one receiver is on this machine.
+        // Its only receiver is on this machine.
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -138,14 +137,14 @@ impl PaymentProvider {
         })
     }
 
-    /// Lets time pass and delivers events until the shutdown asks it to stop.
+    /// Advances time and delivers events until shutdown.
     pub fn spawn(&self, shutdown: &Shutdown) {
         shutdown
             .tracker
             .spawn(self.clone().run(shutdown.soft.clone()));
     }
 
-    /// `/payprov` and all below it.
+    /// `/payprov` and all paths below it.
     pub fn router(&self) -> Router {
         let for_people = Router::new()
             .route("/payprov", get(pages::overview::show))
@@ -171,7 +170,7 @@ impl PaymentProvider {
             .with_state(self.clone())
     }
 
-    /// The section `payprov` of the settings of a gateway that is billed here.
+    /// The section `payprov` in the settings of a gateway that uses it.
     #[must_use]
     pub fn section(&self) -> Table {
         let settings = &self.shared.settings;
@@ -186,42 +185,42 @@ impl PaymentProvider {
         .collect()
     }
 
-    /// Where its pages are.
+    /// The URL of its pages.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.shared.settings.address
     }
 
-    /// Whom events go to from now on.
+    /// Sets the receiver of events.
     pub fn tell(&self, url: &str) {
         self.shared.deliveries.set_receiver(url);
         self.shared.happened.notify_one();
     }
 
-    /// Whether events go out by themselves.
+    /// Sets whether events are delivered automatically.
     pub fn set_delivery(&self, mode: DeliveryMode) {
         self.shared.deliveries.set_mode(mode);
         self.shared.happened.notify_one();
     }
 
-    /// Lets something go wrong; `false` when too much is waiting to go wrong already.
+    /// Adds a fault; `false` if too many are pending.
     #[must_use]
     pub fn add_fault(&self, fault: Fault) -> bool {
         self.shared.faults.add(fault)
     }
 
-    /// Lets everything go right again.
+    /// Clears all faults.
     pub fn clear_faults(&self) {
         self.shared.faults.clear();
     }
 
-    /// All that it knows.
+    /// Its entire state.
     #[must_use]
     pub fn snapshot(&self) -> serde_json::Value {
         self.read(|ledger| serde_json::json!(ledger))
     }
 
-    /// Lets time pass up to now. What time brings is an event at least, so that without one nothing is saved.
+    /// Advances time to now. Every change by time is an event, so nothing is saved without one.
     pub async fn look(&self) {
         let now = self.now();
         let newest = |ledger: &Ledger| ledger.events.back().map(|event| event.id.clone());
@@ -250,7 +249,7 @@ impl PaymentProvider {
         look(&self.ledger())
     }
 
-    /// Lets time pass up to now and then changes the ledger; it is saved when this returns.
+    /// Advances time to now, and then changes the ledger; it is saved when this returns.
     async fn change<T>(&self, change: impl FnOnce(&mut Ledger, i64) -> T) -> T {
         let now = self.now();
         let (changed, is_told) = {
@@ -268,7 +267,7 @@ impl PaymentProvider {
         changed
     }
 
-    /// Writers wait for each other, and each writes what is known when its turn comes.
+    /// Writers wait for each other, and each writes the latest state.
     async fn save(&self) {
         let Some(path) = self.shared.settings.file.clone() else {
             return;
@@ -298,7 +297,7 @@ fn read(path: &Path) -> io::Result<(Ledger, String)> {
     }
 }
 
-/// Whole or not at all.
+/// Writes the file atomically.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
     if let Some(folder) = path.parent() {

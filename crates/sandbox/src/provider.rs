@@ -36,10 +36,10 @@ use mailgate_types::trusted_peers::TrustedPeers;
 pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
 const CLIENT_SECRET: &str = "sandbox";
 
-/// What a mailbox is connected with. Only the last one is more than a name.
+/// The scopes for connecting a mailbox. Only the last one has an effect.
 const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
 
-/// What is asked for beside those, with each of the other interfaces.
+/// The additional scopes with the Gmail and Graph APIs.
 const GMAIL_SCOPES: [&str; 3] = [
     "https://www.googleapis.com/auth/gmail.send",
     "https://www.googleapis.com/auth/gmail.metadata",
@@ -51,7 +51,7 @@ const GRAPH_SCOPES: [&str; 3] = [
     "https://graph.microsoft.com/Mail.ReadWrite",
 ];
 
-/// What it takes, in bytes: more than the gateway, so that the gateway's limit is the one seen.
+/// Largest accepted message, in bytes: more than the gateway's limit, so that the latter takes effect.
 const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
 const CONNECTIONS: usize = 10_000;
@@ -73,20 +73,20 @@ pub enum SandboxError {
     Files(#[from] std::io::Error),
 }
 
-/// Where it listens, and how the plugins send by it.
+/// Its addresses, and the plugins' transports.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Its page, OAuth server and JSON interface.
+    /// The address of its page, OAuth server and JSON API.
     pub listen: SocketAddr,
-    /// Its SMTP server.
+    /// The address of its SMTP server.
     pub smtp_listen: SocketAddr,
-    /// Seconds that its access tokens live.
+    /// Lifetime of its access tokens, in seconds.
     pub access_token_seconds: u32,
-    /// How `plugin_a` sends by it: by SMTP or by an interface like Gmail's.
+    /// The transport of `plugin_a`: SMTP, or an API like Gmail's.
     pub plugin_a: TransportKind,
-    /// How `plugin_b` sends by it: by SMTP or by an interface like Microsoft Graph's.
+    /// The transport of `plugin_b`: SMTP, or an API like Microsoft Graph's.
     pub plugin_b: TransportKind,
-    /// URLs by whose names it may be reached, beside those of this machine.
+    /// URLs with additional host names by which it may be reached.
     pub base_urls: Vec<String>,
 }
 
@@ -95,19 +95,19 @@ pub struct Settings {
 pub struct SandboxProvider {
     /// Its authorization server.
     pub authorization: Authorization,
-    /// What arrived.
+    /// Received messages.
     pub inbox: Inbox,
-    /// How long mail to `slow@…` takes.
+    /// Delays mail to `slow@…`.
     pub slow: SlowMail,
     /// The payment provider. It sends events only once their receiver is set.
     pub payments: PaymentProvider,
-    /// Where its page, its OAuth server and its JSON interface are.
+    /// The address of its page, OAuth server and JSON API.
     pub address: SocketAddr,
-    /// Where its submission server is.
+    /// The address of its submission server.
     pub smtp_address: SocketAddr,
-    /// How each plugin sends by it.
+    /// The transport of `plugin_a`.
     pub plugin_a: TransportKind,
-    /// The same of the other.
+    /// The transport of `plugin_b`.
     pub plugin_b: TransportKind,
 }
 
@@ -212,13 +212,13 @@ fn session_settings() -> SessionSettings {
 }
 
 impl SandboxProvider {
-    /// Where its pages are.
+    /// The URL of its pages.
     #[must_use]
     pub fn url(&self) -> String {
         url(self.address)
     }
 
-    /// The section `relay` of the settings of a gateway whose own mail shall arrive here too.
+    /// The section `relay` in the settings of a gateway that sends its own mail here too.
     #[must_use]
     pub fn relay(&self, ca_file: &Path) -> Table {
         let text = |value: &str| Value::String(value.to_owned());
@@ -290,7 +290,7 @@ impl SandboxProvider {
         }
     }
 
-    /// What a mailbox of a plugin is connected with.
+    /// The scopes for connecting a mailbox of a plugin.
     pub(super) fn scopes(&self, plugin: Plugin) -> Vec<&'static str> {
         let more = match self.transport(plugin) {
             TransportKind::Smtp => &[][..],
@@ -300,7 +300,7 @@ impl SandboxProvider {
         SCOPES.iter().chain(more).copied().collect()
     }
 
-    /// The settings that differ where mail leaves by an interface like the real provider's.
+    /// The settings that differ with the Gmail or Graph API.
     fn shape(&self, plugin: Plugin, section: &mut Table) {
         let base = self.url();
         let (kind, transport, api_base_url) = match self.transport(plugin) {
@@ -313,7 +313,7 @@ impl SandboxProvider {
             section.remove(name);
         }
         if kind == "microsoft" {
-            // Graph's own tells the account.
+            // Graph's own endpoint returns the account.
             section.remove("userinfo_url");
         }
         let scopes = self.scopes(plugin).into_iter().map(text).collect();

@@ -9,12 +9,12 @@ use crate::card::Card;
 use mailgate_server::page::Page;
 use mailgate_server::same_site::is_foreign;
 
-/// Rejects requests that change something and come from another site's page.
+/// Rejects state-changing requests from another site's page.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if changes && is_foreign(request.headers(), request.uri()) {
         let content = Card::new(
-            "A page of another site tried to change something here. Nothing was changed.",
+            "A page on another site tried to change something here. Nothing was changed.",
         );
         let title = "This came from another site";
         return Page::new(StatusCode::FORBIDDEN, title, content).into_response();

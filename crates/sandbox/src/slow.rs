@@ -1,4 +1,4 @@
-//! How long the sandbox takes over mail to `slow@…`.
+//! Delays mail to `slow@…`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Unless it is held.
+/// The delay, unless mail is held.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Two seconds, or for as long as it is held.
+/// Delays mail by two seconds, or for as long as it is held.
 #[derive(Debug, Clone, Default)]
 pub struct SlowMail {
-    /// How many hold it.
+    /// The number of holders.
     holders: Arc<watch::Sender<usize>>,
-    /// How much mail waits.
+    /// The number of waiting messages.
     waiting: Arc<AtomicUsize>,
 }
 
 impl SlowMail {
-    /// Mail to `slow@…` that comes from now on isn't taken before the answer is dropped.
+    /// Holds mail to `slow@…` that arrives from now on, until the returned value is dropped.
     #[must_use]
     pub fn hold(&self) -> Hold {
         self.holders.send_modify(|holders| *holders += 1);
         Hold(self.clone())
     }
 
-    /// Messages that have come whole and aren't taken yet.
+    /// The number of messages that have arrived completely but aren't accepted yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
@@ -38,13 +38,13 @@ impl SlowMail {
         if *holders.borrow_and_update() == 0 {
             tokio::time::sleep(PAUSE).await;
         } else {
-            // The sender is this value's own.
+            // The sender lives as long as this value.
             drop(holders.wait_for(|holders| *holders == 0).await);
         }
     }
 }
 
-/// One message, until it is dropped.
+/// A waiting message, until it is dropped.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {
@@ -60,7 +60,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Holds mail to `slow@…` until it is dropped.
+/// Holds mail to `slow@…` until dropped.
 #[derive(Debug)]
 pub struct Hold(SlowMail);
 

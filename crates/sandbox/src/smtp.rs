@@ -18,8 +18,8 @@ use mailgate_smtp::protocol::session::Envelope;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 
-/// The account with which the gateway sends its own mail: the only one with a password, which need not be secret
-/// either. The name is also the only address that it may send from.
+/// The account for the gateway's own mail: the only one with a password, which need not be secret either. Its name is
+/// also the only address that it may send from.
 pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
 pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
@@ -106,7 +106,7 @@ impl Backend for SandboxMail {
         incoming: Option<Arriving>,
         rest: Bytes,
     ) -> Delivered {
-        // Like the real ones: no one may send as someone else.
+        // As at real providers, nobody may send as somebody else.
         let sender = envelope.sender.as_str();
         if !sender.eq_ignore_ascii_case(mailbox) {
             return Delivered::Reply(Reply::new(

@@ -1,4 +1,4 @@
-//! Which names a certificate is for, as those who call in check it (RFC 9525).
+//! The names that a certificate is valid for, by the rules that clients use (RFC 9525).
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
@@ -8,7 +8,7 @@ use rustls::{CertificateError, Error};
 const SUBJECT_ALT_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x1d, 0x11];
 const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
 
-/// A name that clients call a server by, and the setting that says so.
+/// A name by which clients reach the server, and the setting with this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledBy {
     /// The setting.
@@ -17,20 +17,20 @@ pub struct CalledBy {
     pub name: String,
 }
 
-/// Why clients that check a certificate refuse it for a name.
+/// Why clients that verify a certificate refuse it for a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotFor {
-    /// It is for others.
+    /// It is for other names.
     #[error("it is not for {}, the name in {}{}; clients that check it refuse the connection", called.name, called.setting, others(presented))]
     Name {
-        /// The name that it isn't for.
+        /// The expected name.
         called: CalledBy,
-        /// Those that it is for.
+        /// The names in the certificate.
         presented: Vec<String>,
     },
-    /// It has the name as `commonName` alone, which few clients still look at.
+    /// It has the name only as `commonName`, which few clients still accept.
     #[error(
-        "it has no subjectAltName, and {}, the name in {}, as its commonName alone, which few clients still look at: have it issued with a subjectAltName", called.name, called.setting
+        "it has no subjectAltName, and {}, the name in {}, only as its commonName, which few clients still accept: have it issued with a subjectAltName", called.name, called.setting
     )]
     CommonNameAlone {
         /// The name.
@@ -45,13 +45,13 @@ fn others(presented: &[String]) -> String {
     }
 }
 
-/// Whether a certificate is for a name.
+/// Whether a certificate is valid for a name.
 #[must_use]
 pub fn is_for(certificate: &CertificateDer<'_>, name: &str) -> bool {
     verify(certificate, name).is_ok()
 }
 
-/// Holds a certificate against one of its server's names.
+/// Checks a certificate against one of its server's names.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn check(certificate: &CertificateDer<'_>, called: &CalledBy) -> Result<(), 
     Err(NotFor::CommonNameAlone { called })
 }
 
-/// Else the names that it is for.
+/// The error is the list of names in the certificate.
 fn verify(certificate: &CertificateDer<'_>, name: &str) -> Result<(), Vec<String>> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|_| Vec::new())?;
     let name = ServerName::try_from(name).map_err(|_| Vec::new())?;
@@ -81,7 +81,7 @@ fn verify(certificate: &CertificateDer<'_>, name: &str) -> Result<(), Vec<String
     }
 }
 
-/// `DnsName("gateway.example")` and `IpAddress(192.0.2.1)`, as rustls shows them, without what they are.
+/// The bare name in rustls's `DnsName("gateway.example")` or `IpAddress(192.0.2.1)`.
 fn bare(presented: &str) -> String {
     let within = presented.split_once('(');
     let within = within.map_or(presented, |(_, within)| within.trim_end_matches(')'));
@@ -94,12 +94,12 @@ fn contains(certificate: &[u8], sequence: &[u8]) -> bool {
         .any(|window| window == sequence)
 }
 
-/// Whether it has this `commonName`, be it the subject's or the issuer's.
+/// Whether it has this `commonName`, for the subject or the issuer.
 fn has_common_name(certificate: &[u8], name: &str) -> bool {
     let Ok(length) = u8::try_from(name.len()) else {
         return false;
     };
-    // The kind of text is one byte, of no matter; a name is shorter than 128 bytes, so its length is one too.
+    // The string's type is one byte, which is ignored; a name is shorter than 128 bytes, so its length is one byte too.
     let value_at = COMMON_NAME.len() + 2;
     certificate
         .windows(value_at + name.len())

@@ -1,4 +1,4 @@
-//! Where a request comes from.
+//! The client of a request.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,21 +8,21 @@ use axum::http::{Extensions, HeaderMap, HeaderValue};
 use mailgate_types::client_probe::Arrival;
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// The field by which proxies report the client.
+/// The header field in which proxies report the client.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The connection that a request comes by: set by the listener.
+/// A request's connection, as set by the listener.
 #[derive(Debug, Clone, Copy)]
 pub struct Carrier {
-    /// Its other end, a client or a proxy.
+    /// The peer, a client or a proxy.
     peer: IpAddr,
-    /// Whether that is a trusted proxy.
+    /// Whether the peer is a trusted proxy.
     is_trusted: bool,
-    /// Whether it reports no client, or only trusted proxies.
+    /// Whether the proxy reports no client, or only trusted proxies.
     reports_nobody: bool,
 }
 
-/// The client's address; a connection without one (a test's) counts as this machine.
+/// The client's address; this machine's for a connection without one, as in tests.
 #[must_use]
 pub fn client_address(extensions: &Extensions) -> IpAddr {
     extensions
@@ -32,8 +32,7 @@ pub fn client_address(extensions: &Extensions) -> IpAddr {
         })
 }
 
-/// The same where the client is known to be there; `None` where a proxy's own address stands in for it, by which nobody
-/// is to be let in.
+/// The client's address if it is known; `None` if a proxy's own address stands in for it, which must not grant access.
 #[must_use]
 pub fn known_address(extensions: &Extensions) -> Option<IpAddr> {
     let carrier = extensions.get::<Carrier>();
@@ -58,7 +57,7 @@ pub fn arrival(extensions: &Extensions, headers: &HeaderMap) -> Arrival {
     }
 }
 
-/// Whom a request comes from, and by whom: the connection's other end, unless that is a proxy that reports another.
+/// The client of a request, and its peer: the same address, unless the peer is a proxy that reports another.
 pub(crate) fn client(
     proxies: &TrustedPeers,
     peer: SocketAddr,

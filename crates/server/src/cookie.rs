@@ -3,7 +3,7 @@
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
 
-/// The values of a request's cookies of this name.
+/// The values of a request's cookies with this name.
 pub fn cookies<'a>(
     headers: &'a HeaderMap,
     name: &str,
@@ -14,7 +14,7 @@ pub fn cookies<'a>(
         .map(|(_, value)| value)
 }
 
-/// The request's cookies whose names begin with this one: the rest of their names, and their values.
+/// The request's cookies with this name prefix: the rest of their names, and their values.
 pub fn cookies_under<'a>(
     headers: &'a HeaderMap,
     name: &str,
@@ -29,8 +29,7 @@ pub fn cookies_under<'a>(
         .filter_map(move |(found, value)| Some((found.strip_prefix(name.as_str())?, value)))
 }
 
-/// A `Set-Cookie` that lasts for `life` seconds, and goes with the user who comes from elsewhere, not with what other
-/// sites' pages send by themselves. `None` where the value can't stand in one.
+/// A `SameSite=Lax` cookie that lasts for `life` seconds. `None` if the value isn't valid in a cookie.
 #[must_use]
 pub fn set_cookie(name: &str, value: &str, life: u32, base_url: &str) -> Option<HeaderValue> {
     let secure = if is_secure(base_url) { "; Secure" } else { "" };
@@ -41,14 +40,14 @@ pub fn set_cookie(name: &str, value: &str, life: u32, base_url: &str) -> Option<
     .ok()
 }
 
-/// Where users reach the gateway by https, a prefix keeps other hosts of the domain from setting it (RFC 6265bis
-/// §4.1.3.2). Where they don't, as on a developer's machine, browsers take no such prefix.
+/// With https, a prefix keeps other hosts of the domain from setting it (RFC 6265bis §4.1.3.2). Browsers reject the
+/// prefix over plain http, as on a developer's machine.
 fn full_name(name: &str, base_url: &str) -> String {
     let prefix = if is_secure(base_url) { "__Host-" } else { "" };
     format!("{prefix}{name}")
 }
 
-/// Whether browsers reach the gateway by https, and so keep its cookies to it.
+/// Whether browsers reach the gateway over https, so that its cookies are `Secure`.
 #[must_use]
 pub fn is_secure(base_url: &str) -> bool {
     base_url.starts_with("https:")

@@ -1,16 +1,16 @@
-//! What the frame of all requests passes to the pages and takes from them: the request's id, and why it failed.
+//! Extensions shared by the request middleware and the pages: the request's id, and why it failed.
 
-/// The request's id, which its answer has in `X-Request-Id` and the log has too: an extension of the request.
+/// The request's id, as in the log and the response's `X-Request-Id`; an extension of the request.
 #[derive(Debug, Clone)]
 pub struct RequestId(pub String);
 
-/// Why a request failed, for the log: an extension of the answer.
+/// Why a request failed, for the log; an extension of the response.
 #[derive(Debug, Clone, Default)]
 pub struct Failure {
-    /// The code that the caller sees.
+    /// The error code in the response.
     pub code: String,
-    /// The names of the fields that were wrong.
+    /// The names of the invalid fields.
     pub fields: String,
-    /// What is for the operator alone.
+    /// The cause, for the operator only.
     pub cause: Option<String>,
 }

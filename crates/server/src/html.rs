@@ -1,10 +1,10 @@
-//! How templates escape: by the names of the characters, as people write them.
+//! HTML escaping in templates, by named character references.
 
 use std::fmt::{self, Write};
 
 use askama::filters::Escaper;
 
-/// For text and for quoted attributes. Each crate's `askama.toml` says that `.html` is escaped so.
+/// Escapes text and quoted attributes. Each crate's `askama.toml` uses it for `.html`.
 #[derive(Debug, Clone, Copy)]
 pub struct Html;
 

@@ -1,5 +1,5 @@
-//! Serves a router over HTTP/1.1 and HTTP/2: the accept loop, and the bounds on what a stranger may
-//! hold without asking for anything. What is asked and answered is the router's.
+//! Serves a router over HTTP/1.1 and HTTP/2: the accept loop, and the limits on resources that a client may hold before
+//! it has sent a request.
 
 mod answer;
 mod handshake;
@@ -40,66 +40,65 @@ use mailgate_types::connection_seats::{ConnectionSeats, Seat};
 use mailgate_types::neighbourhood::neighbourhood;
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// A pause after a failed accept, which mostly means that files have run out.
+/// The pause after a failed accept, usually because the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client may take for the header of its next request. The pause before it counts too, so
 /// this is longer than the minute that proxies keep an unused connection.
 const HEADER_READ: Duration = Duration::from_secs(75);
 
-/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
+/// How often an HTTP/2 client is pinged, and how long it may take to answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_ANSWER: Duration = Duration::from_secs(20);
 
-/// How long a client may go without taking anything of an answer.
+/// How long a client may read nothing of a response.
 const ANSWER_IDLE: Duration = Duration::from_secs(30);
 
-/// The same once the end has begun; also how long a connection without a request is kept then.
+/// The same during shutdown; also how long a connection without a request is kept then.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Most bytes of a request's header.
+/// Maximum size of a request's header, in bytes.
 const HEADER_BYTES: u32 = 16 * 1024;
 
-/// Most fields of a request's header (HTTP/1.1; in HTTP/2 their bytes bound them).
+/// Maximum number of fields in a request's header (HTTP/1.1; HTTP/2 limits their bytes).
 const HEADER_FIELDS: usize = 100;
 
-/// Requests of one HTTP/2 connection at once. RFC 9113 §6.5.2 recommends no fewer than 100; each costs memory
-/// before its caller has shown a key, and a client with more to ask waits or connects again.
+/// Concurrent requests of one HTTP/2 connection. RFC 9113 §6.5.2 recommends no fewer than 100, but each costs memory
+/// before its caller has authenticated; a client with more requests waits or opens another connection.
 const STREAMS: u32 = 32;
 
-/// Bytes of bodies that an HTTP/2 client may send ahead of whom they are for: for one request, and in all.
+/// Flow-control windows for HTTP/2 bodies, in bytes: per request, and per connection.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024;
 
-/// Bytes of each answer that wait for an HTTP/2 client at most.
+/// Maximum bytes of each response buffered for an HTTP/2 client.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Bytes that are held for clients that have not authenticated, where no setting says otherwise.
+/// Bytes held for unauthenticated clients, by default.
 const UNAUTHENTICATED: usize = 16 << 20;
 
-/// What the clients of a listener may take.
+/// The limits on a listener's clients.
 #[derive(Debug, Clone)]
 pub struct HttpLimits {
-    /// Connections at once; one that comes beyond them is closed.
+    /// Concurrent connections; those above the limit are closed.
     pub connections: usize,
-    /// Of these, connections from one address.
+    /// Concurrent connections from one address.
     pub connections_per_address: usize,
-    /// Time for the header of the next request, pauses between requests included (HTTP/1.1), and
-    /// for that of the first one (HTTP/2, where pings follow).
+    /// Time for the header of the next request, pauses between requests included (HTTP/1.1), or of the first one
+    /// (HTTP/2, which then uses pings).
     pub header_read: Duration,
-    /// How long a client may go without taking anything of an answer.
+    /// How long a client may read nothing of a response.
     pub answer_idle: Duration,
-    /// What is held for clients that have not authenticated.
+    /// The budget for unauthenticated clients.
     pub strangers: Strangers,
-    /// Proxies whose `X-Forwarded-For` tells the client's address.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedPeers,
-    /// Clients ask once, by HTTP/1.1, and one that has asked nothing yet makes room for another when all places are
-    /// taken.
+    /// One HTTP/1.1 request per connection; a silent connection is evicted when all slots are taken.
     pub one_request: bool,
 }
 
 impl HttpLimits {
-    /// So many connections, the usual time, and no proxies.
+    /// Limits with this many connections, default timeouts and no proxies.
     #[must_use]
     pub fn new(connections: usize) -> Self {
         Self {
@@ -114,8 +113,8 @@ impl HttpLimits {
     }
 }
 
-/// Where a program on this machine reaches a listener: nobody connects to 0.0.0.0, and `[::]` is IPv4's as well, even
-/// where the machine has no IPv6.
+/// The loopback address for a listener: 0.0.0.0 can't be connected to, and `[::]` includes IPv4, even if the machine
+/// has no IPv6.
 #[must_use]
 pub fn connectable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
@@ -125,8 +124,8 @@ pub fn connectable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Serves `router` on the shutdown's tracker: takes connections until `soft`, then closes those that
-/// are idle and finishes the requests under way; all end at the latest with `hard`.
+/// Serves `router` on the shutdown's tracker: accepts connections until `soft`, then closes idle ones and finishes
+/// requests in progress; all end with `hard` at the latest.
 ///
 /// Handlers find the client's address as [`ConnectInfo<SocketAddr>`].
 pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown: &Shutdown) {
@@ -222,7 +221,7 @@ fn builder(executor: TrackerExecutor, limits: &HttpLimits) -> Builder<TrackerExe
     builder
 }
 
-/// What each connection is served with.
+/// The state shared by all connections.
 #[derive(Clone)]
 struct Connection {
     router: Router,
@@ -236,7 +235,7 @@ struct Connection {
 
 impl Connection {
     async fn serve(self, socket: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
-        // Small answers must not wait for a delayed acknowledgement.
+        // Small responses must not wait for a delayed acknowledgement.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP connection had ended before it was served");
             return;
@@ -246,7 +245,7 @@ impl Connection {
             match self.https.clone() {
                 None => self.exchange(socket, peer, &seat).await,
                 Some(https) => {
-                    // Nothing is asked yet, so nothing is lost at the end.
+                    // No request has arrived yet, so nothing is lost at shutdown.
                     let shaken = self.stop.run_until_cancelled(https.accept(socket)).await;
                     if let Some(stream) = shaken.flatten() {
                         self.exchange(stream, peer, &seat).await;
@@ -301,7 +300,7 @@ impl Connection {
             }
         });
         let mut served = pin!(self.builder.serve_connection(TokioIo::new(socket), service));
-        // hyper's own time begins only once it has seen which version of HTTP this is.
+        // hyper's own timeout begins only once it knows the HTTP version.
         let mut first_request = pin!(timeout(self.limits.header_read, requested.notified()));
         let mut silent = true;
         let mut stalled = pin!(in_hand.stalled(self.limits.answer_idle));
@@ -335,13 +334,13 @@ fn ended(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     }
 }
 
-/// The answers of a connection are given up with it.
+/// Counts and logs a connection cut because its client doesn't read.
 fn cut_stalled() {
     metrics::counter!("mailgate_http_stalled_total").increment(1);
-    tracing::debug!("an HTTP connection was cut: its client does not take an answer");
+    tracing::debug!("an HTTP connection was cut: its client doesn't read the response");
 }
 
-/// Where hyper puts the streams of an HTTP/2 connection.
+/// Spawns the streams of an HTTP/2 connection.
 #[derive(Debug, Clone)]
 struct TrackerExecutor {
     tracker: TaskTracker,

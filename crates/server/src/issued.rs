@@ -1,4 +1,4 @@
-//! A certificate that doesn't come from files: it is replaced while it is shown.
+//! A certificate that doesn't come from files, and can be replaced while in use.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,16 +7,16 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// Most certificates of a chain.
+/// Maximum number of certificates in a chain.
 const CHAIN: usize = 10;
 
-/// The text has no certificate that can be shown.
+/// The PEM text has no usable certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusablePair {
-    /// It isn't PEM of this kind.
+    /// It isn't PEM of certificates and a key.
     #[error("it isn't PEM of certificates and a key")]
     Pem,
-    /// No certificate, or far too many.
+    /// No certificate, or too many.
     #[error("it holds {0} certificates")]
     Chain(usize),
     /// The key isn't the certificate's, or can't be used.
@@ -24,14 +24,14 @@ pub enum UnusablePair {
     Pair(rustls::Error),
 }
 
-/// What handshakes are shown. A handshake takes what is shown at its time; a session that is open keeps what it has.
+/// The certificate for new handshakes; open sessions keep theirs.
 #[derive(Debug)]
 pub struct IssuedCertificate {
     shown: RwLock<Arc<CertifiedKey>>,
 }
 
 impl IssuedCertificate {
-    /// Shows this one first.
+    /// Starts with this certificate.
     #[must_use]
     pub fn new(first: Arc<CertifiedKey>) -> Self {
         Self {
@@ -39,12 +39,12 @@ impl IssuedCertificate {
         }
     }
 
-    /// Shows another one from now on.
+    /// Replaces the certificate for new handshakes.
     pub fn replace(&self, next: Arc<CertifiedKey>) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
-    /// What a handshake is shown now.
+    /// The current certificate.
     #[must_use]
     pub fn shown(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
@@ -57,7 +57,7 @@ impl ResolvesServerCert for IssuedCertificate {
     }
 }
 
-/// A private key and its certificate's chain, the leaf first, out of one PEM text.
+/// Reads a private key and its certificate chain, leaf first, from one PEM text.
 ///
 /// # Errors
 ///

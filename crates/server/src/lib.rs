@@ -1,5 +1,5 @@
-//! What every listener stands on: HTTP's accept loop with its bounds, TLS whose certificate follows its files,
-//! the frame of all pages, and an orderly end. Nothing in here knows what is served.
+//! The base of every listener: HTTP's accept loop with its limits, TLS that reloads its certificate files, the page
+//! frame, and graceful shutdown. Nothing here depends on the content being served.
 
 pub mod certificate_names;
 pub mod client;

@@ -1,4 +1,4 @@
-//! An address of the settings, listened on.
+//! Listens on an address from the settings.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_ipv6_v6only;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// An address can't be listened on. The text is one line for the operator.
+/// An address can't be bound. The text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
@@ -18,17 +18,17 @@ pub struct ListenError {
     pub setting: &'static str,
     /// The address.
     pub address: SocketAddr,
-    /// Why not.
+    /// The cause.
     pub source: std::io::Error,
 }
 
-/// The name that a setting has in the environment.
+/// A setting's name in the environment.
 fn environment_name(setting: &str) -> String {
     format!("MAILGATE__{}", setting.replace('.', "__").to_uppercase())
 }
 
-/// Connections that wait to be accepted: as many as Linux lets wait (`net.core.somaxconn`), so that a burst of clients
-/// waits where it would otherwise be dropped, and each try again after a second.
+/// The backlog of connections to be accepted: Linux's maximum (`net.core.somaxconn`), so that a burst of clients waits
+/// instead of being dropped and retrying after a second.
 const BACKLOG: u32 = 4_096;
 
 /// Listens on the address of a setting.
@@ -40,8 +40,7 @@ pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListe
     })
 }
 
-/// All addresses of the machine, where they are asked for: `[::]` is IPv4's as well, and only these where the kernel
-/// has no IPv6.
+/// `[::]` includes IPv4, and is IPv4 only if the kernel has no IPv6.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     match open(address) {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && is_without_ipv6(&error) => {
@@ -51,7 +50,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// As `socket` and `bind` fail where IPv6 is switched off (ip(7), ipv6(7)).
+/// Whether `socket` or `bind` failed because IPv6 is disabled (ip(7), ipv6(7)).
 fn is_without_ipv6(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -65,10 +64,10 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V6(_) => TcpSocket::new_v6(),
     }?;
     if address.ip() == Ipv6Addr::UNSPECIFIED {
-        // Whatever net.ipv6.bindv6only says.
+        // Regardless of net.ipv6.bindv6only.
         set_ipv6_v6only(&socket, false)?;
     }
-    // A restart doesn't wait for the connections of the process before.
+    // A restart doesn't wait for the previous process's connections.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

@@ -1,5 +1,5 @@
-//! The names that a development server answers to. Another website's page can have its own name lead to this machine
-//! (DNS rebinding) and counts as the server's own page then: `Host` still says whose page it is.
+//! The host names that a development server answers to. Another website can point its own name at this machine (DNS
+//! rebinding), so that browsers treat its pages as the server's own; `Host` still shows the difference.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
-/// Loopback names and addresses, the listener's own address, and names of the settings; with any port.
+/// Loopback names and addresses, the listener's address, and names in the settings; with any port.
 #[derive(Debug, Clone)]
 pub struct OwnHosts {
     address: IpAddr,
@@ -16,7 +16,7 @@ pub struct OwnHosts {
 }
 
 impl OwnHosts {
-    /// Those of a listener, with the hosts of these URLs; empty ones name none.
+    /// The hosts of a listener and of these URLs; empty URLs are ignored.
     #[must_use]
     pub fn new<'a>(listen: SocketAddr, urls: impl IntoIterator<Item = &'a str>) -> Self {
         let urls = urls.into_iter().filter_map(|url| url::Url::parse(url).ok());
@@ -27,7 +27,7 @@ impl OwnHosts {
         }
     }
 
-    /// Whether a request is for one of them, as its target and its `Host` say; one without any isn't.
+    /// Whether a request's target and `Host` name one of them; `false` without any host.
     #[must_use]
     pub fn include(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let fields = headers.get_all(HOST).iter();
@@ -53,7 +53,7 @@ impl OwnHosts {
     }
 }
 
-/// In lower case, without the root's dot.
+/// The name in lower case, without the trailing dot.
 fn canonical(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }

@@ -1,5 +1,5 @@
-//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that a page brings to keep
-//! itself up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
+//! The HTML frame of all pages, including the sandbox's: inline style, no script except a page's own live update, and
+//! nothing external except an app's logo. The Content-Security-Policy enforces it.
 
 use askama::Template;
 use axum::http::header::{
@@ -53,17 +53,17 @@ struct Live {
     seconds: u32,
 }
 
-/// Where a page's forms lead.
+/// The permitted targets of a page's forms.
 #[derive(Debug, Clone, Copy)]
 enum Forms {
     None,
     Here,
-    /// To an answer that redirects to a client.
+    /// To a response that redirects to a client.
     Redirecting,
 }
 
-/// A page around a template, which has escaped what is foreign in it: a text can't be one. Without more said it has no
-/// images, and no forms that lead anywhere.
+/// A page around a template, which escapes untrusted text; a plain string is not accepted. By default it has no images
+/// and no forms.
 #[derive(Debug, Template)]
 #[template(path = "page.html")]
 pub struct Page<'a, T: Template> {
@@ -74,12 +74,12 @@ pub struct Page<'a, T: Template> {
     forms: Forms,
     has_frames: bool,
     logo: Option<(&'a str, &'a str)>,
-    /// `None`: it is there in English alone.
+    /// `None`: the page is English only.
     language: Option<Language>,
 }
 
 impl<'a, T: Template> Page<'a, T> {
-    /// `body` stands below the title.
+    /// Creates a page with `body` below the title.
     #[must_use]
     pub fn new(status: StatusCode, title: &'a str, body: T) -> Self {
         Self {
@@ -94,8 +94,8 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// What it shows is kept up to date by a script while it is open; browsers without scripts load it again after so
-    /// many seconds. The script may ask for pages from here.
+    /// Adds a script that keeps the page up to date; browsers without scripts reload it after this many seconds. The
+    /// script may fetch pages from this server.
     #[must_use]
     pub fn live(self, script: &'static str, seconds: u32) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// Its forms are answered here.
+    /// Allows forms to this server.
     #[must_use]
     pub fn with_forms(self) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// It shows documents from here in frames.
+    /// Allows frames with documents from this server.
     #[must_use]
     pub fn with_frames(self) -> Self {
         Self {
@@ -122,8 +122,8 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// Its forms are answered here with a redirect to a client, who may redirect to wherever it likes:
-    /// browsers apply the policy to those redirects as well.
+    /// Allows forms to this server that redirect to a client, which may redirect anywhere: browsers apply the policy to
+    /// those redirects as well.
     #[must_use]
     pub fn with_redirecting_forms(self) -> Self {
         Self {
@@ -132,8 +132,7 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// With an image over the title, and the words for those who don't see it. Nothing else may be
-    /// loaded than from where it is.
+    /// Adds an image above the title, with its alternative text. Only its own origin may be loaded from.
     #[must_use]
     pub fn with_logo(self, address: &'a str, words: &'a str) -> Self {
         Self {
@@ -142,7 +141,7 @@ impl<'a, T: Template> Page<'a, T> {
         }
     }
 
-    /// It was written in this language for whoever prefers it, and others get another one.
+    /// Sets the language, which was negotiated: caches must vary by it.
     #[must_use]
     pub fn in_language(self, language: Language) -> Self {
         Self {
@@ -187,7 +186,7 @@ impl<'a, T: Template> Page<'a, T> {
 
 impl<T: Template> IntoResponse for Page<'_, T> {
     fn into_response(self) -> Response {
-        // With no referrer at all older browsers say no origin either when a button is pressed.
+        // Without any referrer, older browsers omit the origin of a form submission too.
         let referrer = match self.forms {
             Forms::None => "no-referrer",
             Forms::Here | Forms::Redirecting => "same-origin",
@@ -204,7 +203,7 @@ impl<T: Template> IntoResponse for Page<'_, T> {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        // The text is ASCII without line ends; else nothing at all would be allowed.
+        // The policy is ASCII without line ends; the fallback allows nothing.
         let policy = HeaderValue::try_from(self.policy())
             .unwrap_or(HeaderValue::from_static("default-src 'none'"));
         headers.insert(CONTENT_SECURITY_POLICY, policy);

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Uri};
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Whether a request comes from another site's page. Browsers say where it comes from; programs say nothing.
+/// Whether a request comes from another site's page. Browsers send the origin; other programs don't.
 #[must_use]
 pub fn is_foreign(headers: &HeaderMap, uri: &Uri) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
@@ -15,7 +15,7 @@ pub fn is_foreign(headers: &HeaderMap, uri: &Uri) -> bool {
     let Some(origin) = headers.get(ORIGIN) else {
         return false;
     };
-    // HTTP/2 has it in the target (RFC 9113 §8.3.1).
+    // HTTP/2 has the host in the target (RFC 9113 §8.3.1).
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = uri.authority().map(Authority::as_str).or(host);
     let origin = origin.to_str().ok();

@@ -1,4 +1,4 @@
-//! The end of the process: a signal asks everybody to finish, a deadline ends what doesn't.
+//! Graceful shutdown: a signal asks all tasks to finish, and a deadline ends the others.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -10,15 +10,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long what has nothing in hand may take to end.
+/// How long idle tasks may take to end.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy)]
 pub struct ShutdownSettings {
-    /// How long `/readyz` says so before nothing new is taken any more.
+    /// How long `/readyz` announces the shutdown before new work is refused.
     pub announce: Duration,
-    /// How long work in hand may take then.
+    /// How long work in progress may take after that.
     pub deadline: Duration,
 }
 
@@ -34,21 +34,21 @@ impl Default for ShutdownSettings {
 /// The tokens of one process, cancelled in this order.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
-    /// Say that the end is near, and go on as before.
+    /// Announce the shutdown, and continue as before.
     pub announced: CancellationToken,
-    /// Take nothing new, finish what is in hand.
+    /// Accept nothing new, and finish work in progress.
     pub soft: CancellationToken,
     /// Stop.
     pub hard: CancellationToken,
-    /// Everything that runs.
+    /// All tasks.
     pub tracker: TaskTracker,
-    /// Why the process ends that nobody has asked to.
+    /// Why the process ends without being asked to.
     failure: Arc<OnceLock<String>>,
     settings: ShutdownSettings,
 }
 
 impl Shutdown {
-    /// With times of the settings' own.
+    /// Creates the tokens with the configured times.
     #[must_use]
     pub fn new(settings: ShutdownSettings) -> Self {
         Self {
@@ -57,21 +57,21 @@ impl Shutdown {
         }
     }
 
-    /// Ends the process as one that has failed: it takes nothing new, and finishes what is in hand.
+    /// Ends the process as failed: it accepts nothing new, and finishes work in progress.
     pub fn fail(&self, why: String) {
         tracing::error!("{why}");
-        // The first reason is the one that counts.
+        // Only the first reason counts.
         let _ = self.failure.set(why);
         self.soft.cancel();
     }
 
-    /// Why the process ends that nobody has asked to.
+    /// Why the process ends without being asked to.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Runs a task on the tracker without which the process is of no use: when it panics, the process ends.
+    /// Spawns a task that the process can't do without: if it panics, the process ends.
     pub fn spawn_vital(&self, what: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let shutdown = self.clone();
         self.tracker.spawn(async move {
@@ -84,11 +84,11 @@ impl Shutdown {
         });
     }
 
-    /// Waits for SIGTERM or SIGINT, or until somebody has cancelled `soft`.
+    /// Waits for SIGTERM or SIGINT, or until `soft` is cancelled.
     ///
     /// # Errors
     ///
-    /// When signals can't be listened to.
+    /// The signal handlers can't be installed.
     pub async fn requested(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -100,12 +100,12 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Announces the end, asks everybody to finish and waits for it, until the deadline or a second signal. Answers how
-    /// many tasks a second signal has cut off in their work.
+    /// Announces the shutdown, and waits for all tasks to finish, until the deadline or a second signal. Returns the
+    /// number of tasks that a second signal has cut off.
     ///
     /// # Errors
     ///
-    /// When signals can't be listened to.
+    /// The signal handlers can't be installed.
     pub async fn finish(&self) -> std::io::Result<usize> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -133,12 +133,12 @@ impl Shutdown {
         Ok(cut)
     }
 
-    /// What is idle ends by itself; answers how many tasks don't.
+    /// Waits for idle tasks to end; returns the number of tasks left.
     async fn stop_now(&self) -> usize {
         tracing::warn!("second signal: stopping immediately");
         self.soft.cancel();
         self.tracker.close();
-        // Either way what is left is counted.
+        // Either way the remaining tasks are counted.
         let _ = tokio::time::timeout(IDLE, self.tracker.wait()).await;
         self.tracker.len()
     }

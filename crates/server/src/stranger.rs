@@ -1,5 +1,5 @@
-//! What is held for callers that have not shown a key yet: header, body and answer are counted against one small
-//! budget, of which an address has a share. A caller that proves who it is counts no more.
+//! The memory held for unauthenticated callers: headers, bodies and responses count against one small budget, with a
+//! share per address. A caller that authenticates no longer counts.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,33 +10,33 @@ use axum::http::{HeaderMap, Uri};
 use mailgate_types::budget::{Budget, NoRoom, Share};
 use mailgate_types::neighbourhood::neighbourhood;
 
-/// What a request without a header's worth of bytes costs all the same.
+/// The minimum cost of a request.
 const LEAST: usize = 1024;
 
-/// The share of the budget that one address has, as a part of the whole.
+/// The divisor of the budget for one address's share.
 const PARTS: usize = 4;
 
-/// What may be held for all of them.
+/// The budget for all unauthenticated callers.
 pub type Strangers = Budget<IpAddr>;
 
-/// Room for `bytes`, a quarter of it for one address.
+/// Creates a budget of `bytes`, a quarter of it per address.
 #[must_use]
 pub fn strangers(bytes: usize) -> Strangers {
     Budget::new(bytes, bytes / PARTS)
 }
 
-/// Too many requests of this address's come through a proxy: set by the listener.
+/// Set by the listener: this address has too many requests through a proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Crowded;
 
-/// Somebody who has not authenticated, until it does. The listener keeps it until the answer is out.
+/// An unauthenticated caller's bytes. The listener keeps it until the response is sent.
 #[derive(Debug, Clone)]
 pub struct Stranger {
     share: Arc<Mutex<Option<Share<IpAddr>>>>,
 }
 
 impl Stranger {
-    /// A caller of whom the header has come.
+    /// Starts counting a caller, whose header has arrived.
     pub fn begin(strangers: &Strangers, address: IpAddr, header: usize) -> Result<Self, NoRoom> {
         let mut share = strangers.share(neighbourhood(address));
         share.hold(header.max(LEAST))?;
@@ -49,33 +49,33 @@ impl Stranger {
         self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds so many bytes more, unless the caller has authenticated.
+    /// Holds this many more bytes, unless the caller has authenticated.
     pub fn grow(&self, bytes: usize) -> Result<(), NoRoom> {
         self.share()
             .as_mut()
             .map_or(Ok(()), |share| share.grow(bytes))
     }
 
-    /// The caller has authenticated: what it holds is counted elsewhere.
+    /// The caller has authenticated: its bytes are counted elsewhere.
     pub fn authenticated(&self) {
         self.share().take();
     }
 
-    /// Whether it still hasn't.
+    /// Whether the caller hasn't authenticated yet.
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.share().is_some()
     }
 }
 
-/// The caller of this request has authenticated.
+/// Marks this request's caller as authenticated.
 pub fn authenticated(parts: &Parts) {
     if let Some(stranger) = parts.extensions.get::<Stranger>() {
         stranger.authenticated();
     }
 }
 
-/// Bytes of a request's header, about.
+/// The approximate size of a request's header, in bytes.
 pub fn header_bytes(uri: &Uri, headers: &HeaderMap) -> usize {
     let target = uri.path().len() + uri.query().map_or(0, str::len);
     headers.iter().fold(target, |bytes, (name, value)| {

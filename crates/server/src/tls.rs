@@ -1,5 +1,5 @@
-//! What we show those who call in: a certificate chain and its key, read from two PEM files, and
-//! read again when the files change. Who listens, and who looks when, is decided elsewhere.
+//! The server's certificate: a chain and its key, read from two PEM files, and reloaded when they change. The caller
+//! decides when to check them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -17,29 +17,29 @@ use zeroize::Zeroizing;
 
 use crate::certificate_names::{self, CalledBy, NotFor};
 
-/// A server that its settings give no name: any certificate may be shown.
+/// The default name of a server without a configured one: any certificate is accepted.
 const UNNAMED: &str = "localhost";
 
 /// The certificate can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerTlsError {
-    /// No certificates in the file.
+    /// The file has no certificates.
     #[error("tls.certificate: {} can't be read as PEM certificates: {reason}", path.display())]
     Certificate {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// No key in the file.
+    /// The file has no key.
     #[error("tls.key: {} can't be read as a PEM private key: {reason}", path.display())]
     Key {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// The two don't belong together, or rustls can't use them.
+    /// The two don't match, or rustls can't use them.
     #[error(
         "tls.certificate and tls.key can't be used together ({} and {}): {}",
         certificate.display(),
@@ -51,25 +51,25 @@ pub enum ServerTlsError {
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why not.
+        /// The cause.
         source: rustls::Error,
     },
-    /// It is for other names than the settings'.
+    /// It isn't for the configured names.
     #[error("tls.certificate ({}): {reason}; give the certificate of that name, or set {} to a name that it is for", path.display(), setting)]
     Name {
         /// The certificate's file.
         path: PathBuf,
-        /// The setting that has the name.
+        /// The setting with the name.
         setting: &'static str,
-        /// Which name, and what it is for.
+        /// The mismatch.
         reason: NotFor,
     },
-    /// rustls refuses its own defaults.
+    /// rustls rejects its own defaults.
     #[error("TLS can't be set up: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
-/// What is wrong with a pair, and what to do.
+/// Why a pair can't be used, and the remedy.
 fn why_not(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -85,34 +85,34 @@ fn why_not(error: &rustls::Error) -> String {
     }
 }
 
-/// A certificate whose files may be replaced while it is shown. A handshake takes what is shown at
-/// its time; a session that is open keeps what it has.
+/// A certificate whose files may be replaced while in use. New handshakes use the current one; open sessions keep
+/// theirs.
 #[derive(Debug)]
 pub struct ServerCertificate {
     certificate: PathBuf,
     key: PathBuf,
-    /// What it must be for.
+    /// The names that it must be valid for.
     names: Vec<CalledBy>,
     shown: RwLock<Arc<CertifiedKey>>,
-    /// The files as they were looked at last, whether they could be used or not.
+    /// The files at the last check, usable or not.
     seen: Mutex<FilesSeen>,
 }
 
-/// The contents of the two files, as their SHA-256; the reason where they could not be read.
+/// The SHA-256 of the two files, or the reason why they can't be read.
 #[derive(Debug, PartialEq, Eq)]
 enum FilesSeen {
     Contents([u8; 32]),
     Unreadable(String),
 }
 
-/// The two files as they were read.
+/// The contents of the two files.
 struct Files {
     certificate: Vec<u8>,
     key: Zeroizing<Vec<u8>>,
 }
 
 impl ServerCertificate {
-    /// Reads a chain, the server's own certificate first, and the key of that one, for whatever names.
+    /// Reads a chain, the server's own certificate first, and its key, for any names.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl ServerCertificate {
         Self::load_for(certificate, key, Vec::new())
     }
 
-    /// As [`Self::load`]; the certificate, and each that comes later, must be for all these names.
+    /// Like [`Self::load`]; the certificate and its successors must be valid for all these names.
     ///
     /// # Errors
     ///
@@ -147,12 +147,12 @@ impl ServerCertificate {
         })
     }
 
-    /// Looks at the files, and shows what is in them from now on if that has changed; `true` then.
+    /// Checks the files, and uses their contents from now on if they have changed; `true` then.
     ///
     /// # Errors
     ///
-    /// [`ServerTlsError`] where a change can't be used; what was shown goes on being shown. Each
-    /// change is reported once.
+    /// [`ServerTlsError`] if the new files can't be used; the previous certificate stays in use. Each change is
+    /// reported once.
     pub async fn reload(&self) -> Result<bool, ServerTlsError> {
         let files = self.read().await;
         let seen = match &files {
@@ -184,7 +184,7 @@ impl ServerCertificate {
         })
     }
 
-    /// Why clients may refuse what is shown, although it can be used.
+    /// Why some clients may refuse the certificate, although it is usable.
     #[must_use]
     pub fn unreliable(&self) -> Option<NotFor> {
         let shown = self.shown();
@@ -192,7 +192,7 @@ impl ServerCertificate {
         names.find_map(|called| certificate_names::check(&shown.cert[0], called).err())
     }
 
-    /// What a handshake is shown now.
+    /// The current certificate.
     #[must_use]
     pub fn shown(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner))
@@ -205,23 +205,23 @@ impl ResolvesServerCert for ServerCertificate {
     }
 }
 
-/// Accepts TLS 1.2 and 1.3 with the certificate as it is at the time of each handshake.
+/// Accepts TLS 1.2 and 1.3, with the certificate current at each handshake.
 pub fn acceptor(
     certificate: Arc<impl ResolvesServerCert + 'static>,
 ) -> Result<TlsAcceptor, ServerTlsError> {
     let mut config = server_config(certificate)?;
-    // Submission clients come back one after the other, if they resume at all.
+    // Submission clients resume one session after the other, if at all.
     config.send_tls13_tickets = 1;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// TLS 1.2 and 1.3 with the certificate as it is at the time of each handshake.
+/// TLS 1.2 and 1.3, with the certificate current at each handshake.
 pub fn server_config(
     certificate: Arc<impl ResolvesServerCert + 'static>,
 ) -> Result<ServerConfig, ServerTlsError> {
     let mut provider = rustls::crypto::ring::default_provider();
-    // SHA-256 is done by the processor, SHA-384 is not: the key schedule of each handshake is hashes.
-    // The sort is stable, so the others keep the order of rustls.
+    // Processors accelerate SHA-256, not SHA-384, and each handshake's key schedule consists of hashes. The sort is
+    // stable, so the others keep rustls's order.
     provider
         .cipher_suites
         .sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -237,7 +237,7 @@ impl Files {
     fn seen(&self) -> FilesSeen {
         let mut digest = Sha256::new();
         for file in [&self.certificate, &*self.key] {
-            // Each by itself, so that nothing moves unnoticed from one file to the other.
+            // Hashed separately, so that content moved between the files is noticed.
             digest.update(Sha256::digest(file));
         }
         FilesSeen::Contents(digest.finalize().into())
@@ -266,7 +266,7 @@ impl Files {
         })?;
         for called in names {
             match certificate_names::check(&pair.cert[0], called) {
-                // Some settings have no name of their own.
+                // Some settings have no configured name.
                 Err(NotFor::Name { .. }) if called.name.eq_ignore_ascii_case(UNNAMED) => {}
                 Err(reason @ NotFor::Name { .. }) => {
                     return Err(ServerTlsError::Name {
@@ -275,7 +275,7 @@ impl Files {
                         reason,
                     });
                 }
-                // Some clients take it: `unreliable` says why others don't.
+                // Some clients accept it; `unreliable` says why others don't.
                 Err(NotFor::CommonNameAlone { .. }) | Ok(()) => {}
             }
         }
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The leaf that a handshake would be shown, and the one in a PEM text.
+    /// The current leaf certificate, and the one in a PEM text.
     fn leaf(certificate: &ServerCertificate) -> CertificateDer<'static> {
         certificate.shown().cert[0].clone()
     }

@@ -1,4 +1,4 @@
-//! Where the listeners' certificates come from: files, or an ACME server.
+//! The source of the listeners' certificates: files, or an ACME server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 use super::reader::Reader;
 use mailgate_types::email_address::EmailAddress;
 
-/// Where certificates come from.
+/// The source of certificates.
 #[derive(Debug, Clone)]
 pub enum CertificateSource {
-    /// PEM files, which whoever renews them replaces.
+    /// PEM files, renewed outside of the gateway.
     Files {
         /// The chain.
         certificate: PathBuf,
@@ -26,7 +26,7 @@ pub enum CertificateSource {
     Acme(AcmeSettings),
 }
 
-/// How names are proven to an ACME server.
+/// How control of a name is proven to an ACME server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcmeChallenge {
     /// By HTTP on port 80 (RFC 8555 §8.3).
@@ -40,26 +40,26 @@ pub enum AcmeChallenge {
 pub struct AcmeSettings {
     /// The server's directory.
     pub directory_url: String,
-    /// Contact address; empty: none.
+    /// The contact address; empty: none.
     pub email: String,
-    /// Binds a new account to one outside of ACME (RFC 8555 §7.3.4).
+    /// The external account to bind a new account to (RFC 8555 §7.3.4).
     pub external_account: Option<ExternalAccount>,
-    /// How names are proven.
+    /// The challenge to use.
     pub challenge: AcmeChallenge,
-    /// Where HTTP-01 is answered.
+    /// The address for HTTP-01 challenges.
     pub http_listen: SocketAddr,
     /// Further root certificates for the server (PEM).
     pub ca_file: Option<PathBuf>,
     /// The SMTP listeners' name.
     pub smtp_name: String,
-    /// The name of HTTP's TLS listener; `None`: there is none.
+    /// The name of the HTTPS listener; `None`: there is none.
     pub http_name: Option<String>,
 }
 
-/// What a certificate authority gives its customers for their ACME accounts.
+/// A customer's credentials at a certificate authority, for external account binding.
 #[derive(Debug, Clone)]
 pub struct ExternalAccount {
-    /// Names the customer's account.
+    /// The id of the customer's account.
     pub key_id: String,
     /// Signs the binding (HS256).
     pub mac_key: SecretSlice<u8>,
@@ -79,7 +79,7 @@ impl AcmeSettings {
 const OR_ACME: &str =
     "or let the gateway get certificates by itself: acme.challenge and acme.terms_agreed";
 
-/// `None` only where the reader has a problem to tell.
+/// `None` only if the reader has recorded a problem.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
     let challenge = reader.choice(
         "acme.challenge",
@@ -159,7 +159,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
     }))
 }
 
-/// `None` where neither is set, or the reader has a problem to tell.
+/// `None` if neither is set, or the reader has recorded a problem.
 fn external_account(reader: &mut Reader<'_>) -> Option<ExternalAccount> {
     let key_id = reader.text("acme.eab_key_id").trim().to_owned();
     let mac_key = SecretString::from(reader.text("acme.eab_mac_key"));
@@ -186,7 +186,7 @@ fn external_account(reader: &mut Reader<'_>) -> Option<ExternalAccount> {
     None
 }
 
-/// Authorities write base64url (RFC 8555 §7.3.4), some of them with its padding, or plain base64.
+/// Authorities use base64url (RFC 8555 §7.3.4), some with padding, or plain base64.
 fn decode(mac_key: &str) -> Option<SecretSlice<u8>> {
     let text = Zeroizing::new(mac_key.trim().replace('+', "-").replace('/', "_"));
     let key = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
@@ -204,8 +204,8 @@ fn host(base_url: &str) -> Option<String> {
     }
 }
 
-/// Whether certificates can be ordered for it: several labels of letters, digits and hyphens (RFC 1035 §2.3.1), and
-/// no address.
+/// Whether certificates can be ordered for it: several labels of letters, digits and hyphens (RFC 1035 §2.3.1), not an
+/// address.
 fn is_public_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-';

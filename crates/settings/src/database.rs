@@ -9,18 +9,18 @@ use super::reader::Reader;
 /// The database's settings.
 #[derive(Debug)]
 pub struct DatabaseSettings {
-    /// Holds the password, so it is a secret.
+    /// The URL; a secret, since it contains the password.
     pub url: SecretString,
-    /// Connections of this process at most.
+    /// Maximum number of connections of this process.
     pub max_connections: u32,
-    /// Longest that one statement may take.
+    /// The timeout of one statement.
     pub statement: Duration,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> DatabaseSettings {
     let form = "postgres://user:password@host/name (MAILGATE__DATABASE__URL)";
     let url = reader.required("database.url", form);
-    // sqlx takes any scheme for its own; the text is not shown, since it may hold a password.
+    // sqlx accepts any scheme. The URL is not shown, since it may contain a password.
     let is_postgres = |url: url::Url| matches!(url.scheme(), "postgres" | "postgresql");
     if !url.is_empty() && !url::Url::parse(&url).is_ok_and(is_postgres) {
         reader.problem("database.url", format!("must be of the form {form}"));

@@ -1,4 +1,4 @@
-//! Which settings have changed since they were read, without keeping the secrets among them twice.
+//! Detects settings that have changed since they were read, without keeping a second copy of secrets.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use toml::{Table, Value};
 pub struct Fingerprint(BTreeMap<String, [u8; 32]>);
 
 impl Fingerprint {
-    /// Of these layers.
+    /// Computes the fingerprint of these settings.
     pub(super) fn of(settings: &Table) -> Self {
         let mut all = BTreeMap::new();
         add(&mut all, "", settings);
         Self(all)
     }
 
-    /// The settings whose values are others in `newer`, by their names.
+    /// The names of the settings whose values differ in `newer`.
     #[must_use]
     pub fn changed(&self, newer: &Self) -> Vec<String> {
         let newer = newer.0.iter();
@@ -27,7 +27,7 @@ impl Fingerprint {
             .collect()
     }
 
-    /// Takes over the value of one setting.
+    /// Adopts the value of one setting.
     pub fn adopt(&mut self, newer: &Self, name: &str) {
         if let Some(digest) = newer.0.get(name) {
             self.0.insert(name.to_owned(), *digest);

@@ -1,8 +1,8 @@
-//! The fuzz target of a file of settings.
+//! The fuzz target of the settings file.
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "fuzz targets panic where an invariant breaks"
+    reason = "fuzz targets panic if an invariant is violated"
 )]
 
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use super::reader::Reader;
 use super::{DEFAULTS, layers, parse, read};
 use mailgate_types::fuzzing::Input;
 
-/// Stands where a secret does.
+/// A placeholder for secrets.
 const SECRET: &str = "hunter2secret";
 
-/// Any file: it is read or refused, and no refusal shows a secret.
+/// Any file: it is accepted or rejected, and no error shows a secret.
 pub fn settings(data: &[u8]) {
     let Some(text) = Input::new(data).text() else {
         return;
@@ -51,7 +51,7 @@ pub fn settings(data: &[u8]) {
     }
 }
 
-/// A name to listen on would be looked up, which is nothing for a fuzzer.
+/// Whether a listen address would need a DNS lookup, which a fuzzer must not do.
 fn asks_for_names(settings: &Table) -> bool {
     settings.iter().any(|(key, value)| match value {
         Value::Table(inner) => asks_for_names(inner),

@@ -1,6 +1,5 @@
-//! Puts the layers of settings on each other: the defaults, what a way of running sets, a file, the
-//! environment. The defaults name every setting and its kind, so whatever a layer says is held
-//! against them, and all that is wrong is gathered.
+//! Merges the layers of settings: the defaults, a command's presets, a file, the environment. The defaults define every
+//! setting and its type, so each layer is checked against them, and all problems are collected.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,13 +13,13 @@ use super::Problem;
 /// Prefix of a setting's name in the environment; `__` stands for each dot.
 const PREFIX: &str = "MAILGATE__";
 
-/// Suffix of a variable that names a file, which holds the setting's value.
+/// Suffix of a variable that names a file with the setting's value.
 const FILE: &str = "_FILE";
 
-/// The one setting whose name in the environment is fixed by the contract.
+/// The only setting whose name in the environment is fixed by the contract.
 const LOG_RETENTION_DAYS: &str = "LOG_RETENTION_DAYS";
 
-/// Settings that had another name in an earlier version, which is still taken.
+/// Settings with another name in an earlier version, which is still accepted.
 const RENAMED: [(&str, &str); 2] = [
     (
         "limits.waiting_messages_per_app",
@@ -32,7 +31,7 @@ const RENAMED: [(&str, &str); 2] = [
     ),
 ];
 
-/// The present key of a setting within its section, where `name` is a former name.
+/// The current key of a setting within its section, if `name` is a former name.
 fn present_key(name: &str) -> Option<&'static str> {
     let renamed = RENAMED
         .iter()
@@ -40,7 +39,7 @@ fn present_key(name: &str) -> Option<&'static str> {
     renamed.map(|(_, present)| *present)
 }
 
-/// As [`present_key`], of a whole name with `__` for each dot; any other name is left as it is.
+/// Like [`present_key`], for a full name with `__` for each dot; other names are unchanged.
 fn present_name(name: &str) -> Cow<'_, str> {
     match (
         present_key(&name.replace("__", ".")),
@@ -51,7 +50,7 @@ fn present_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Lays `layer` over `settings`; `origin` names the source of its values in errors.
+/// Merges `layer` into `settings`; `origin` names the source of its values in errors.
 pub(super) fn lay(settings: &mut Table, layer: Table, origin: &str, problems: &mut Vec<Problem>) {
     lay_table(settings, layer, "", origin, problems);
 }
@@ -82,8 +81,8 @@ fn lay_table(
     }
 }
 
-/// Lays the process's environment over `settings`. Each setting may come from a file that its variable
-/// with `_FILE` behind names.
+/// Merges the process's environment into `settings`. Each setting may come from a file, named by its variable with the
+/// suffix `_FILE`.
 pub(super) fn lay_environment(
     settings: &mut Table,
     environment: impl Iterator<Item = (OsString, OsString)>,
@@ -91,7 +90,7 @@ pub(super) fn lay_environment(
 ) {
     let mut laid: HashMap<String, String> = HashMap::new();
     for (variable, text) in environment {
-        // Others' variables may be of any bytes.
+        // Unrelated variables may contain any bytes.
         let Ok(variable) = variable.into_string() else {
             continue;
         };
@@ -127,8 +126,8 @@ pub(super) fn lay_environment(
     }
 }
 
-/// The setting that a variable means, with `__` for each dot, and whether the variable names a file;
-/// `None` for a variable of somebody else's.
+/// The setting of a variable, with `__` for each dot, and whether the variable names a file; `None` for an unrelated
+/// variable.
 fn setting_name<'a>(settings: &mut Table, variable: &'a str) -> Option<(&'a str, bool)> {
     let stem = variable.strip_suffix(FILE);
     if stem.unwrap_or(variable) == LOG_RETENTION_DAYS {
@@ -136,13 +135,13 @@ fn setting_name<'a>(settings: &mut Table, variable: &'a str) -> Option<(&'a str,
     }
     let name = variable.strip_prefix(PREFIX)?;
     match name.strip_suffix(FILE) {
-        // Some settings have a name that ends so by itself.
+        // Some settings' own names end in it.
         Some(stem) if find(settings, name).is_none() => Some((stem, true)),
         _ => Some((name, false)),
     }
 }
 
-/// What a file holds, without its last line's end.
+/// A file's content, without a final line end.
 fn read_value(path: &Path) -> Result<String, String> {
     let shown = path.display();
     if path.as_os_str().is_empty() {
@@ -159,7 +158,7 @@ fn read_value(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// The setting of a name with `__` for each dot.
+/// Finds a setting by its name with `__` for each dot.
 fn find<'a>(settings: &'a mut Table, name: &str) -> Option<&'a mut Value> {
     let (first, rest) = match name.split_once("__") {
         Some((first, rest)) => (first, Some(rest)),
@@ -175,7 +174,7 @@ fn find<'a>(settings: &'a mut Table, name: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// A text as a value of the kind that `like` has; a list's items stand between commas or line ends.
+/// Parses a string as a value of the type of `like`; a list's items are separated by commas or line ends.
 fn parse_as(like: &Value, text: &str) -> Option<Value> {
     match like {
         Value::String(_) => Some(Value::String(text.to_owned())),
@@ -202,7 +201,7 @@ fn parse_as(like: &Value, text: &str) -> Option<Value> {
 
 fn kind(value: &Value) -> &'static str {
     match value {
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Integer(_) => "a whole number",
         Value::Boolean(_) => "true or false",
         Value::Array(items) if matches!(items.first(), Some(Value::Integer(_))) => {

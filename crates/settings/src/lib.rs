@@ -1,6 +1,5 @@
-//! Typed settings: `config/default.toml`, over it what a way of running sets, over that a file, over
-//! that the environment, which may name files to read values from. All problems are gathered before any
-//! is reported.
+//! Typed settings: `config/default.toml`, overridden by a command's presets, by a file, and by the environment, which
+//! may name files with values. All problems are collected before any is reported.
 
 mod acme;
 mod database;
@@ -67,89 +66,90 @@ const DEFAULTS: &str = include_str!("../../../config/default.toml");
 /// The SMTP listeners' settings.
 #[derive(Debug, Clone)]
 pub struct SmtpSettings {
-    /// The name to greet with.
+    /// The name in the greeting.
     pub host: String,
-    /// Submission with STARTTLS.
+    /// The address for submission with STARTTLS.
     pub starttls_listen: Option<SocketAddr>,
-    /// Submission with implicit TLS.
+    /// The address for submission with implicit TLS.
     pub tls_listen: Option<SocketAddr>,
-    /// Balancers that send a PROXY protocol header.
+    /// Load balancers that send a PROXY protocol header.
     pub proxy_protocol_from: TrustedPeers,
-    /// What becomes of an LF without its CR in a message.
+    /// How an LF without a CR in a message is handled.
     pub bare_newline: BareNewline,
 }
 
-/// What `mailgate dev` adds.
+/// The sandbox of `mailgate dev`.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
-    /// Its page, OAuth server and JSON interface.
+    /// The address of its page, OAuth server and JSON API.
     pub listen: SocketAddr,
-    /// Its SMTP server.
+    /// The address of its SMTP server.
     pub smtp_listen: SocketAddr,
-    /// Seconds that its access tokens live.
+    /// Lifetime of its access tokens, in seconds.
     pub access_token_seconds: u32,
-    /// How `plugin_a` sends by it: by SMTP or by an interface like Gmail's.
+    /// The transport of `plugin_a`: SMTP, or an API like Gmail's.
     pub plugin_a: TransportKind,
-    /// How `plugin_b` sends by it: by SMTP or by an interface like Microsoft Graph's.
+    /// The transport of `plugin_b`: SMTP, or an API like Microsoft Graph's.
     pub plugin_b: TransportKind,
 }
 
 /// All settings.
 #[derive(Debug)]
 pub struct Settings {
-    /// Tells them from others.
+    /// Their fingerprint, to detect changes.
     pub fingerprint: Fingerprint,
-    /// Days that logs are kept.
+    /// How many days the log is kept.
     pub log_retention_days: u32,
     /// The database.
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
     pub seal_keys: Arc<SealKeys>,
-    /// Where the listeners' certificates come from.
+    /// The source of the listeners' certificates.
     pub certificates: CertificateSource,
     /// The REST interface's address.
     pub http_listen: SocketAddr,
     /// The same under TLS; `None`: not served.
     pub http_tls_listen: Option<SocketAddr>,
-    /// Where users reach it; empty: as it listens.
+    /// The URL at which users reach it; empty: the listen address.
     pub http_base_url: String,
-    /// Whether REST and the portal answer to this machine's names and the above alone: for `mailgate dev`, which sets it.
+    /// Whether REST and the portal answer only to this machine's names and the host of `http_base_url`; set by
+    /// `mailgate dev`.
     pub http_own_hosts_only: bool,
-    /// Opens `POST /subscribers`; `None`: off.
+    /// The token for `POST /subscribers`; `None`: off.
     pub operator_token: Option<SecretString>,
-    /// How webhooks leave.
+    /// Webhook delivery.
     pub webhooks: WebhookSettings,
-    /// Time for one whole REST request.
+    /// The timeout of a REST request.
     pub http_request: Duration,
-    /// Proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub http_trusted_proxies: TrustedPeers,
-    /// How the process ends.
+    /// Graceful shutdown.
     pub shutdown: ShutdownSettings,
     /// The SMTP listeners.
     pub smtp: SmtpSettings,
-    /// Address of the metrics.
+    /// The address of the metrics.
     pub metrics_listen: Option<SocketAddr>,
-    /// Log lines.
+    /// The log.
     pub log: LogSettings,
-    /// Bounds.
+    /// Limits.
     pub limits: Limits,
-    /// How mail leaves.
+    /// Sending.
     pub sending: SendingSettings,
-    /// What is done for connected mailboxes.
+    /// Background work on connected mailboxes.
     pub mailboxes: MailboxSettings,
-    /// The mail providers that are on.
+    /// The enabled mail providers.
     pub plugins: Vec<PluginSettings>,
-    /// Where the gateway's own mail goes out; `None`: it sends none.
+    /// The relay for the gateway's own mail; `None`: it sends none.
     pub relay: Option<RelaySettings>,
     /// The payment provider; `None`: nothing is billed.
     pub payprov: Option<PayprovSettings>,
-    /// Who runs the gateway.
+    /// The portal, and the gateway's operator.
     pub portal: PortalSettings,
-    /// What `mailgate dev` adds.
+    /// The sandbox of `mailgate dev`.
     pub sandbox: SandboxSettings,
 }
 
-/// Loads the settings: the defaults, `preset` (what a way of running sets), `file`, the environment.
+/// Loads the settings: the defaults, `preset` (a command's presets), `file`, the environment.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ pub fn load(
     read_layers(preset, file, environment, read)
 }
 
-/// Loads the database's settings alone, for a command that needs no others.
+/// Loads only the database's settings, for a command that needs no others.
 ///
 /// # Errors
 ///
@@ -177,8 +177,8 @@ pub fn load_database(
 }
 
 impl Settings {
-    /// The names that clients look for in the certificate of the settings' files: that of the SMTP listeners, and that of
-    /// HTTP where it has its TLS itself.
+    /// The names that clients expect in the certificate from files: that of the SMTP listeners, and that of the HTTPS
+    /// listener if there is one.
     #[must_use]
     pub fn certificate_names(&self) -> Vec<CalledBy> {
         let called = |setting, name: &str| CalledBy {
@@ -195,7 +195,7 @@ impl Settings {
     }
 }
 
-/// A host as a certificate has it: a name of any script in ASCII (its A-labels), an address without brackets.
+/// A host in the form of certificates: a name in ASCII (A-labels), an address without brackets.
 fn as_certified(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     if let Some(address) = bare {
@@ -204,7 +204,7 @@ fn as_certified(host: &str) -> String {
     url::Host::parse(host).map_or_else(|_| host.to_owned(), |host| host.to_string())
 }
 
-/// Loads the address of the REST interface alone, to ask it something.
+/// Loads only the address of the REST interface, to query it.
 ///
 /// # Errors
 ///
@@ -241,7 +241,7 @@ fn read_layers<T>(
     let mut problems = Vec::new();
     let mut settings = parse("config/default.toml", DEFAULTS, &mut problems);
     layers::lay(&mut settings, preset, "preset", &mut problems);
-    // What a file would have said isn't missing if the file can't be read.
+    // If the file can't be read, its settings aren't reported as missing.
     let mut is_read = true;
     if let Some(file) = file {
         let name = file.display().to_string();
@@ -285,7 +285,7 @@ fn read_layers<T>(
 
 fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
     text.parse().unwrap_or_else(|error: toml::de::Error| {
-        // The error's own text quotes the line, which may hold a secret.
+        // The error's own text quotes the line, which may contain a secret.
         let line = error
             .span()
             .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
@@ -297,7 +297,7 @@ fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
     })
 }
 
-/// `None` only where the reader has a problem to tell.
+/// `None` only if the reader has recorded a problem.
 fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let database = database::read(reader);
     let seal_keys = read_seal_keys(reader);

@@ -1,63 +1,63 @@
-//! The bounds on what strangers send.
+//! The limits on requests, messages and connections.
 
 use std::time::Duration;
 
 use super::reader::Reader;
 
-/// Bounds on what strangers send.
+/// Limits on requests, messages and connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Largest message in bytes.
     pub message_bytes: usize,
     /// Largest REST body in bytes.
     pub body_bytes: usize,
-    /// Requests of one key in a second.
+    /// Requests per key and second.
     pub requests_per_second: u32,
-    /// Requests that a key may save up.
+    /// Requests that a key may make in a burst.
     pub requests_burst: u32,
-    /// Bytes of messages that are held at once.
+    /// Bytes of messages held in memory.
     pub in_flight_bytes: usize,
-    /// Percent of them that one subscriber's apps may hold.
+    /// The percentage that one subscriber's apps may hold.
     pub in_flight_share: usize,
-    /// Bytes that are held at once for HTTP clients that have not authenticated.
+    /// Bytes held in memory for unauthenticated HTTP clients.
     pub unauthenticated_bytes: usize,
-    /// Messages of one subscriber's apps that wait for their next attempt.
+    /// Waiting messages per subscriber.
     pub waiting_messages_per_subscriber: u32,
-    /// Bytes of messages of one subscriber's apps that wait for their next attempt.
+    /// Bytes of waiting messages per subscriber.
     pub waiting_bytes_per_subscriber: i64,
-    /// Apps of one subscriber.
+    /// Apps per subscriber.
     pub apps_per_subscriber: u32,
-    /// Most recipients of a message.
+    /// Maximum number of recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
     pub smtp_line_bytes: usize,
-    /// Wrong SMTP commands before a connection is closed.
+    /// Invalid SMTP commands before a connection is closed.
     pub smtp_errors: usize,
-    /// Refused log-ins before an SMTP connection is closed.
+    /// Failed logins before an SMTP connection is closed.
     pub smtp_authentication_failures: usize,
-    /// Refused log-ins of one address in a minute before it is slowed down.
+    /// Failed logins per address and minute before it is slowed down.
     pub authentication_failures_per_minute: u32,
-    /// Time for an SMTP client's next command.
+    /// The timeout for an SMTP client's next command.
     pub smtp_command: Duration,
     /// Longest pause of an SMTP client within a message.
     pub smtp_data_idle: Duration,
-    /// Bytes a second that a message or a body must keep up.
+    /// Minimum rate of a message or a body, in bytes per second.
     pub minimum_bytes_per_second: u32,
     /// Longest pause of an HTTP client within a body.
     pub http_body_idle: Duration,
-    /// Visits of connect links from one address in a minute.
+    /// Visits of connect links per address and minute.
     pub connect_visits_per_minute: u32,
-    /// Visits of one app's connect links in a minute.
+    /// Visits of connect links per app and minute.
     pub connect_visits_per_minute_per_app: u32,
-    /// HTTP connections of one listener at once.
+    /// Concurrent HTTP connections per listener.
     pub http_connections: usize,
-    /// HTTP connections of one listener at once from one address.
+    /// Concurrent HTTP connections per listener and address.
     pub http_connections_per_address: usize,
-    /// SMTP connections at once.
+    /// Concurrent SMTP connections.
     pub smtp_connections: usize,
-    /// SMTP connections at once from one address.
+    /// Concurrent SMTP connections per address.
     pub smtp_connections_per_address: usize,
-    /// SMTP connections at once that are logged in by apps of one subscriber.
+    /// Concurrent authenticated SMTP connections per subscriber.
     pub smtp_connections_per_subscriber: usize,
 }
 

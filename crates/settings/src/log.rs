@@ -1,8 +1,8 @@
-//! Log lines.
+//! The settings of the log.
 
 use super::reader::Reader;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -11,27 +11,27 @@ pub enum LogFormat {
     Json,
 }
 
-/// How mail addresses, and those of the audit trail's clients, stand in log lines.
+/// How email addresses, and client addresses of the audit trail, appear in log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogAddresses {
-    /// As they are.
+    /// Unchanged.
     Plain,
     /// Hashed under a key derived from the first sealing key.
     Hashed,
 }
 
-/// What log lines are written with.
+/// The settings of the log.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
-    /// How they look.
+    /// The format.
     pub format: LogFormat,
-    /// How addresses stand there.
+    /// How addresses appear.
     pub addresses: LogAddresses,
-    /// What is logged.
+    /// The filter.
     pub filter: String,
 }
 
-/// `None` only where the reader has a problem to tell.
+/// `None` only if the reader has recorded a problem.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<LogSettings> {
     let format = reader.choice(
         "log.format",

@@ -1,4 +1,4 @@
-//! The settings of what is done for connected mailboxes without being asked.
+//! The settings of background work on connected mailboxes.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use chrono::TimeDelta;
 
 use super::reader::Reader;
 
-/// What is done for connected mailboxes without being asked.
+/// The settings of background work on connected mailboxes.
 #[derive(Debug, Clone)]
 pub struct MailboxSettings {
     /// After how long an unused token is refreshed.
     pub refresh_idle: TimeDelta,
-    /// The time between two looks for replies.
+    /// The interval between two checks for replies.
     pub replies_every: Duration,
-    /// How long after its last message a mailbox is looked into.
+    /// How long after its last message a mailbox is checked.
     pub replies_window: TimeDelta,
-    /// Mailboxes of all apps of one subscriber, connected or remembered.
+    /// Mailboxes per subscriber, connected or remembered.
     pub most_of_subscriber: i64,
-    /// End users of all apps of one subscriber.
+    /// End users per subscriber.
     pub most_users_of_subscriber: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of the operator's commands, which need no listener.
+//! The settings of the operator's commands, which need no listeners.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,22 +13,22 @@ use super::{
 };
 use mailgate_types::seal::SealKeys;
 
-/// What the operator's commands need.
+/// The settings that the operator's commands need.
 #[derive(Debug)]
 pub struct OperatorSettings {
     /// The database.
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
     pub seal_keys: Arc<SealKeys>,
-    /// Log lines.
+    /// The log.
     pub log: LogSettings,
-    /// Bounds.
+    /// Limits.
     pub limits: Limits,
-    /// How providers are called.
+    /// Calls to providers.
     pub sending: SendingSettings,
-    /// What is done for connected mailboxes.
+    /// Background work on connected mailboxes.
     pub mailboxes: MailboxSettings,
-    /// The mail providers that are on.
+    /// The enabled mail providers.
     pub plugins: Vec<PluginSettings>,
     /// The payment provider; `None`: nothing is billed.
     pub payprov: Option<PayprovSettings>,

@@ -6,28 +6,28 @@ use secrecy::SecretString;
 
 use super::reader::Reader;
 
-/// Where subscriptions are billed.
+/// The payment provider's settings.
 #[derive(Debug, Clone)]
 pub struct PayprovSettings {
-    /// Where its interface is, without a slash at the end.
+    /// The base URL of its API, without a trailing slash.
     pub base_url: String,
-    /// Opens its interface.
+    /// The key for its API.
     pub secret_key: SecretString,
-    /// Verifies its events; `None`: they are taken unverified.
+    /// Verifies its events; `None`: they are accepted unverified.
     pub webhook_secret: Option<SecretString>,
-    /// What one connected mailbox costs in a period: the provider's id.
+    /// The provider's id of the price per mailbox and period.
     pub price: String,
     /// Days of trial; 0: none.
     pub trial_days: u32,
-    /// Days for which a failed payment doesn't stop sending; 0: it stops at once.
+    /// Days for which sending continues after a failed payment; 0: it stops immediately.
     pub past_due_grace_days: u32,
-    /// The version that the provider is asked to speak: a date, and a name behind a dot from 2024 on.
+    /// The version of the API: a date, with a name after a dot from 2024 on.
     pub api_version: String,
-    /// For one answer of the provider.
+    /// The timeout of one request.
     pub request: Duration,
 }
 
-/// `None` without a key: nothing is billed.
+/// `None` without a key: billing is off.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     let base_url = reader.url("payprov.base_url");
     let [secret_key, webhook_secret, price, api_version] =
@@ -37,7 +37,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     let trial_days = reader.number("payprov.trial_days", 0, 730);
     let past_due_grace_days = reader.number("payprov.past_due_grace_days", 0, 90);
     let request = reader.seconds("payprov.request_seconds");
-    // It goes into a header.
+    // It is sent in a header.
     if !secret_key.bytes().all(|byte| byte.is_ascii_graphic()) {
         let text = "must be of printable ASCII without spaces";
         reader.problem("payprov.secret_key", text);
@@ -73,7 +73,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     })
 }
 
-/// `2024-06-20`, `2026-08-26.dahlia`: what is sent depends on the date.
+/// `2024-06-20`, `2026-08-26.dahlia`: requests depend on the date.
 fn is_version(text: &str) -> bool {
     let (date, name) = text.split_once('.').unwrap_or((text, "acacia"));
     chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()

@@ -11,7 +11,7 @@ pub use self::account::{AccountSettings, UserinfoAuthentication};
 use super::reader::Reader;
 use mailgate_types::plugin::{Plugin, TransportKind};
 
-/// How the OAuth client shows its secret to the token endpoint (RFC 6749 §2.3.1).
+/// How the OAuth client authenticates at the token endpoint (RFC 6749 §2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAuthentication {
     /// In the form.
@@ -27,25 +27,25 @@ pub enum SubmissionTls {
     StartTls,
     /// TLS from the first byte.
     Implicit,
-    /// None: for a relay on this machine alone.
+    /// None: only for a relay on this machine.
     Clear,
 }
 
-/// Whose ways a provider has.
+/// The vendor whose conventions a provider follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
     /// Google.
     Google,
     /// Microsoft.
     Microsoft,
-    /// Anybody's with OAuth 2.
+    /// Any other OAuth 2 provider.
     Generic,
 }
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its name, which its certificate must carry.
+    /// Its name, which must be in its certificate.
     pub host: String,
     /// Its port.
     pub port: u16,
@@ -54,60 +54,60 @@ pub struct Endpoint {
 /// One mail provider, complete.
 #[derive(Debug, Clone)]
 pub struct PluginSettings {
-    /// Which of the two it is.
+    /// The plugin.
     pub plugin: Plugin,
-    /// Whose ways it has.
+    /// The kind of provider.
     pub kind: ProviderKind,
-    /// What people call it.
+    /// The name shown to users.
     pub label: String,
     /// The OAuth client.
     pub client_id: String,
     /// The OAuth client's secret; empty for a public client.
     pub client_secret: SecretString,
-    /// When the secret expires, where its provider lets it: at the beginning of that day.
+    /// When the secret expires, if it does: at the beginning of that day (UTC).
     pub client_secret_expires: Option<DateTime<Utc>>,
-    /// How the secret is shown.
+    /// How the client authenticates.
     pub client_authentication: ClientAuthentication,
     /// RFC 6749 §3.1.
     pub authorize_url: String,
     /// RFC 6749 §3.2.
     pub token_url: String,
-    /// RFC 7009; empty where the provider has none.
+    /// RFC 7009; empty if the provider has none.
     pub revoke_url: String,
-    /// Answers the account's address as JSON; empty where the id token tells it.
+    /// Returns the account's address as JSON; empty if the ID token has it.
     pub userinfo_url: String,
-    /// Where the address is found, for the kind generic.
+    /// How the account's address is found, for the kind generic.
     pub account: AccountSettings,
-    /// Scopes asked for, all of them needed.
+    /// The requested scopes, all of them required.
     pub scopes: Vec<String>,
-    /// How mail leaves.
+    /// How mail is sent.
     pub transport: TransportKind,
-    /// Base address of the provider's REST interface, without a slash at its end; empty with SMTP.
+    /// The base URL of the provider's REST API, without a trailing slash; empty with SMTP.
     pub api_base_url: String,
-    /// The submission server; its host is empty with another transport.
+    /// The submission server; its host is empty with other transports.
     pub smtp: Endpoint,
     /// How the connection is encrypted.
     pub smtp_tls: SubmissionTls,
-    /// Where mail is read with the SMTP transport, by TLS from the first byte.
+    /// The IMAP server for the SMTP transport, with implicit TLS.
     pub imap: Option<Endpoint>,
-    /// The provider puts a copy of what is submitted by SMTP into the mailbox's sent mail.
+    /// Whether the provider files messages submitted by SMTP in the mailbox's Sent folder.
     pub keeps_sent_mail: bool,
-    /// The gateway puts a copy of what was sent into the mailbox's sent mail.
+    /// Whether the gateway files sent messages in the mailbox's Sent folder.
     pub append_sent_mail: bool,
     /// Further root certificates for this provider (PEM).
     pub ca_file: Option<PathBuf>,
-    /// What one mailbox may do.
+    /// The limits of each mailbox.
     pub limits: MailboxLimits,
 }
 
-/// What one mailbox of a provider may do.
+/// The limits of each mailbox of a provider.
 #[derive(Debug, Clone, Copy)]
 pub struct MailboxLimits {
-    /// Submissions at once.
+    /// Concurrent submissions.
     pub concurrency: usize,
-    /// Messages in a minute; 0: as many as there are.
+    /// Messages per minute; 0: unlimited.
     pub per_minute: u32,
-    /// Messages in 24 hours; 0: as many as there are.
+    /// Messages in 24 hours; 0: unlimited.
     pub per_day: u32,
 }
 
@@ -143,7 +143,7 @@ const GOOGLE: Defaults = Defaults {
     per_day: 2_000,
 };
 
-/// Gmail's REST interface asks for sending alone, which needs no audit of restricted scopes.
+/// Gmail's REST API needs only the scope for sending, which requires no audit for restricted scopes.
 const GOOGLE_API: Defaults = Defaults {
     scopes: &[
         "openid",
@@ -153,7 +153,7 @@ const GOOGLE_API: Defaults = Defaults {
     ..GOOGLE_SMTP
 };
 
-/// Mailboxes whose mail leaves by SMTP are asked by the interface, too: what they may send as.
+/// The REST API also lists the sender addresses of mailboxes that send by SMTP.
 const GOOGLE_SMTP: Defaults = Defaults {
     api_base_url: "https://gmail.googleapis.com",
     ..GOOGLE
@@ -164,7 +164,7 @@ const MICROSOFT: Defaults = Defaults {
     authorize_url: "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
     token_url: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
     revoke_url: "",
-    // A token for SMTP opens no other of Microsoft's services; the id token names the account.
+    // A token for SMTP works for no other Microsoft service; the ID token names the account.
     userinfo_url: "",
     scopes: &[
         "openid",
@@ -177,9 +177,9 @@ const MICROSOFT: Defaults = Defaults {
     api_base_url: "",
     smtp_host: "smtp.office365.com",
     imap_host: "outlook.office365.com",
-    // Exchange may give a message another Message-ID, under which nobody looks for it.
+    // Exchange may replace a message's Message-ID, so that it can't be found by the original one.
     keeps_sent_mail: false,
-    // Exchange's SMTP takes 3 connections of a mailbox at once, Graph 4 requests.
+    // Exchange allows 3 concurrent SMTP connections per mailbox, Graph 4 concurrent requests.
     concurrency: 3,
     per_minute: 30,
     per_day: 10_000,
@@ -232,23 +232,23 @@ impl Defaults {
 const STARTTLS_PORT: u16 = 587;
 const IMPLICIT_TLS_PORT: u16 = 465;
 
-/// Where a machine's own mail server takes mail (RFC 5321 §4.5.4.2).
+/// The port of a local mail server (RFC 5321 §4.5.4.2).
 const RELAY_PORT: u16 = 25;
 
 /// IMAP with implicit TLS (RFC 8314 §3.2).
 const IMAP_PORT: u16 = 993;
 
-/// The setting by which copies are filed.
+/// The setting for filing copies.
 const APPEND_SENT_MAIL: &str = "append_sent_mail";
 
-/// What a plugin of kind generic lacks.
+/// The error for a missing setting of the kind generic.
 const REQUIRED: &str = "is required for a plugin of kind generic";
 
-/// What a transport lacks that isn't the kind's own.
+/// The error for a transport of another kind.
 const FOREIGN: &str =
     "isn't one of the plugin's kind: google has smtp and gmail_api, microsoft has smtp and graph";
 
-/// A list that is pasted may have spaces, as OAuth's own has (RFC 6749 §3.3).
+/// A pasted list may be separated by spaces, as in OAuth (RFC 6749 §3.3).
 fn read_scopes(
     reader: &mut Reader<'_>,
     name: &impl Fn(&str) -> String,
@@ -264,7 +264,7 @@ fn read_scopes(
     }
 }
 
-/// Reads one plugin's section; `None` where it is off.
+/// Reads one plugin's section; `None` if it is off.
 pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSettings> {
     let name = |key: &str| format!("plugins.{plugin}.{key}");
     let client_id = reader.text(&name("client_id"));
@@ -297,7 +297,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         .map(|(kind, transport)| Defaults::of(kind, transport));
     let sent_mail = read_sent_mail(reader, &name, defaults);
     let account = account::read(reader, &name, kind);
-    // Only now, so that all wrong choices are reported.
+    // Only now, so that all invalid choices are reported.
     let (kind, transport, defaults) = (kind?, transport?, defaults?);
     let (client_authentication, sent_mail) = (client_authentication?, sent_mail?);
     let account = account?;
@@ -305,7 +305,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let mut url = |key: &str, default: &str, required: bool| {
         let given = reader.url(&name(key));
         if given.is_empty() && default.is_empty() && required && is_on {
-            // The known kinds lack an address only for each other's transport.
+            // The known kinds lack an address only for the other kind's transport.
             let (key, text) = match kind {
                 ProviderKind::Generic => (key, REQUIRED),
                 ProviderKind::Google | ProviderKind::Microsoft => ("transport", FOREIGN),
@@ -379,7 +379,7 @@ fn read_label(
     }
 }
 
-/// Whether sent mail has copies, and whose.
+/// How messages get into the Sent folder.
 struct SentMail {
     is_kept: bool,
     is_appended: bool,
@@ -409,7 +409,7 @@ fn read_sent_mail(
 }
 
 impl SentMail {
-    /// Whoever keeps a copy would have two, and a copy needs a place.
+    /// A provider that keeps copies must not get a second one, and filing one needs IMAP.
     fn check(
         &self,
         reader: &mut Reader<'_>,
@@ -458,7 +458,7 @@ fn read_smtp(
     Some((Endpoint { host, port }, tls))
 }
 
-/// Where a server takes submissions.
+/// The usual port for submission.
 pub(super) const fn usual_port(tls: SubmissionTls) -> u16 {
     match tls {
         SubmissionTls::StartTls => STARTTLS_PORT,
@@ -503,11 +503,11 @@ fn read_imap(
     (by_smtp && !host.is_empty()).then_some(Endpoint { host, port })
 }
 
-/// Without a slash, and without the version that some write behind the host.
+/// The URL without a trailing slash, and without a version after the host.
 fn api_base(transport: TransportKind, url: &str) -> String {
     let base = url.trim_end_matches('/');
     let version = match transport {
-        // Google's, where mail leaves by SMTP.
+        // Google's API, also if mail is sent by SMTP.
         TransportKind::Smtp | TransportKind::GmailApi => "/gmail/v1",
         TransportKind::Graph => "/v1.0",
     };

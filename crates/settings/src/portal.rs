@@ -4,16 +4,16 @@ use url::Url;
 
 use super::reader::Reader;
 
-/// Who runs the gateway.
+/// The portal, and the gateway's operator.
 #[derive(Debug, Clone, Default)]
 pub struct PortalSettings {
     /// Whether the gateway serves the portal.
     pub enabled: bool,
-    /// Their name; empty: the host of `http.base_url` stands for it.
+    /// The operator's name; empty: the host of `http.base_url`.
     pub name: String,
-    /// Where they help; empty: nowhere that is known.
+    /// The operator's support page; empty: unknown.
     pub support_url: String,
-    /// Where subscribers reach the portal, without a slash at its end; empty: `/portal` below `http.base_url`.
+    /// The portal's URL for subscribers, without a trailing slash; empty: `/portal` below `http.base_url`.
     pub base_url: String,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
 }
 
 impl PortalSettings {
-    /// Who runs the gateway, for mails: the name, or the host of an address of theirs.
+    /// The operator's name for emails, or else the host of one of their URLs.
     #[must_use]
     pub fn operator(&self, address: &str) -> String {
         if !self.name.is_empty() {
@@ -38,8 +38,8 @@ impl PortalSettings {
         host.unwrap_or("the email gateway").to_owned()
     }
 
-    /// Where subscribers see to their accounts, with the gateway at `base_url`: in the portal, or on pages of the
-    /// operator's own. `None`: nowhere that is known.
+    /// Where subscribers manage their accounts, with the gateway at `base_url`: the portal, or the operator's own
+    /// pages. `None`: unknown.
     #[must_use]
     pub fn address(&self, base_url: &str) -> Option<String> {
         match (self.base_url.as_str(), self.enabled) {

@@ -1,4 +1,4 @@
-//! What is wrong with the settings.
+//! Problems in the settings.
 
 use std::fmt::{Display, Formatter};
 
@@ -7,7 +7,7 @@ use std::fmt::{Display, Formatter};
 pub struct Problem {
     /// The setting's name, or the environment variable's.
     pub setting: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and its remedy.
     pub text: String,
 }
 
@@ -26,12 +26,12 @@ impl Display for Problem {
     }
 }
 
-/// The settings can't be used; every problem of them.
+/// The settings are invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigError {
-    /// What is wrong.
+    /// All problems.
     pub problems: Vec<Problem>,
-    /// Whether `log.format` asks for JSON, whatever else is wrong.
+    /// Whether `log.format` is JSON, regardless of other problems.
     pub logs_json: bool,
 }

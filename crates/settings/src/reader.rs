@@ -1,5 +1,4 @@
-//! Reads typed values out of the laid settings and gathers what is wrong with them, each problem
-//! with the setting's name.
+//! Reads typed values from the merged settings, and collects their problems, each with the setting's name.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -11,11 +10,11 @@ use toml::{Table, Value};
 use super::Problem;
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// Reads one section, or the top.
+/// Reads one section, or the top level.
 pub(super) struct Reader<'a> {
     settings: &'a Table,
     problems: Vec<Problem>,
-    /// The names that were asked for, so that a test can see which settings nobody reads.
+    /// The names read, so that a test can detect unused settings.
     #[cfg(test)]
     pub(super) asked: std::collections::BTreeSet<String>,
 }
@@ -30,7 +29,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All that is read from.
+    /// The merged settings.
     pub(super) const fn table(&self) -> &'a Table {
         self.settings
     }
@@ -43,7 +42,7 @@ impl<'a> Reader<'a> {
         self.problems.push(Problem::new(name, text));
     }
 
-    /// The defaults name every setting, so a missing one is a slip of ours; it is reported all the same.
+    /// The defaults define every setting, so a missing one is a bug; it is reported anyway.
     fn value(&mut self, name: &str) -> Option<&'a Value> {
         #[cfg(test)]
         self.asked.insert(name.to_owned());
@@ -63,7 +62,7 @@ impl<'a> Reader<'a> {
             .to_owned()
     }
 
-    /// The beginning of a day (UTC); `None` where it is empty.
+    /// The beginning of a day (UTC); `None` if it is empty.
     pub(super) fn date(&mut self, name: &str) -> Option<DateTime<Utc>> {
         let text = self.text(name);
         if text.is_empty() {
@@ -76,7 +75,7 @@ impl<'a> Reader<'a> {
         Some(date.ok()?.and_time(NaiveTime::MIN).and_utc())
     }
 
-    /// A text that must not be empty.
+    /// A string that must not be empty.
     pub(super) fn required(&mut self, name: &str, how: &str) -> String {
         let text = self.text(name);
         if text.is_empty() {
@@ -94,7 +93,7 @@ impl<'a> Reader<'a> {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// One of a few words.
+    /// One of several choices.
     pub(super) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(name);
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -121,7 +120,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number of seconds, a day at most.
+    /// A number of seconds, at most a day.
     pub(super) fn seconds(&mut self, name: &str) -> Duration {
         Duration::from_secs(self.number(name, 1, 86_400))
     }
@@ -134,7 +133,7 @@ impl<'a> Reader<'a> {
             .map(|item| item.as_str().map(str::to_owned))
             .collect();
         texts.unwrap_or_else(|| {
-            self.problem(name, "must be a list of texts");
+            self.problem(name, "must be a list of strings");
             Vec::new()
         })
     }
@@ -148,7 +147,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A list of numbers of seconds, 30 days at most each.
+    /// A list of numbers of seconds, each at most 30 days.
     pub(super) fn list_of_seconds(&mut self, name: &str) -> Vec<Duration> {
         let items = self.value(name).and_then(Value::as_array);
         let list: Option<Vec<Duration>> = items
@@ -170,13 +169,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// `host:port` to listen on, which must be given.
+    /// `host:port` to listen on, required.
     pub(super) fn required_listen_address(&mut self, name: &str) -> Option<SocketAddr> {
         self.required(name, "an address and a port");
         self.listen_address(name)
     }
 
-    /// `host:port` to listen on, or nothing where it is empty.
+    /// `host:port` to listen on; `None` if it is empty.
     pub(super) fn listen_address(&mut self, name: &str) -> Option<SocketAddr> {
         let text = self.text(name);
         if text.is_empty() {
@@ -192,7 +191,7 @@ impl<'a> Reader<'a> {
         address
     }
 
-    /// An `http` or `https` address without a slash at its end; empty where the setting is.
+    /// An `http` or `https` URL without a trailing slash; empty if the setting is.
     pub(super) fn url(&mut self, name: &str) -> String {
         let text = self.text(name);
         let text = text.trim_end_matches('/').to_owned();

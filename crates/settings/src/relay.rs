@@ -1,4 +1,4 @@
-//! The settings of the relay: where the gateway's own mail goes out.
+//! The settings of the relay for the gateway's own mail.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use mailgate_types::named_address::NamedAddress;
 /// A submission server for the gateway's own mail.
 #[derive(Debug, Clone)]
 pub struct RelaySettings {
-    /// Where it is.
+    /// The server.
     pub server: Endpoint,
     /// How the connection is encrypted.
     pub tls: SubmissionTls,
-    /// User name and password; `None`: it asks for none.
+    /// User name and password; `None`: no authentication.
     pub credential: Option<(String, SecretString)>,
-    /// Who the mail is from.
+    /// The sender.
     pub from: NamedAddress,
     /// Further root certificates (PEM).
     pub ca_file: Option<PathBuf>,
-    /// For TCP and TLS.
+    /// The timeout for TCP and TLS.
     pub connect: Duration,
-    /// For each reply.
+    /// The timeout for each reply.
     pub command: Duration,
-    /// For the message and the reply to it.
+    /// The timeout for the message and its reply.
     pub data: Duration,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<RelaySettings> {
         let text = "must be starttls or implicit: none is for a relay on this machine (localhost, 127.0.0.1, ::1)";
         reader.problem("relay.tls", text);
     }
-    // Both stand in one text of NUL-separated parts (RFC 4616).
+    // Both are sent in one NUL-separated string (RFC 4616).
     for (name, value) in [("username", &username), ("password", &password)] {
         if value.contains('\0') {
             reader.problem(&format!("relay.{name}"), "must not hold a NUL");

@@ -1,10 +1,10 @@
-//! The settings of how mail leaves.
+//! The settings of sending.
 
 use std::time::Duration;
 
 use super::reader::Reader;
 
-/// What to do with a message whose outcome stays unknown.
+/// The handling of a message whose outcome stays unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unverifiable {
     /// Report it as failed.
@@ -13,28 +13,28 @@ pub enum Unverifiable {
     Retry,
 }
 
-/// How mail leaves.
+/// The settings of sending.
 #[derive(Debug, Clone)]
 pub struct SendingSettings {
-    /// What to do with an outcome that stays unknown.
+    /// The handling of messages with an unknown outcome.
     pub unverifiable: Unverifiable,
-    /// Time to the next attempt, after each temporary failure.
+    /// The delay before the next attempt, after each temporary failure.
     pub retry: Vec<Duration>,
-    /// How long a message may wait in all; past it, it has failed.
+    /// How long a message may wait in total before it fails.
     pub maximum_age: Duration,
-    /// For TCP and TLS to the provider.
+    /// The timeout for TCP and TLS to the provider.
     pub connect: Duration,
-    /// For each reply of the provider.
+    /// The timeout for each reply of the provider.
     pub command: Duration,
-    /// For the message itself and the reply to it.
+    /// The timeout for the message and its reply.
     pub data: Duration,
     /// How long an unused connection is kept.
     pub idle_connection: Duration,
-    /// For one answer of an OAuth endpoint.
+    /// The timeout of a request to an OAuth endpoint.
     pub oauth: Duration,
 }
 
-/// `None` only where the reader has a problem to tell.
+/// `None` only if the reader has recorded a problem.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<SendingSettings> {
     let unverifiable = reader.choice(
         "sending.unverifiable",

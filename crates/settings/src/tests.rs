@@ -266,7 +266,7 @@ fn a_file_is_held_against_the_defaults() {
     let broken = load_with(&needed(), Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
     assert!(broken[0].contains("isn't valid TOML: line 2"), "{broken:?}");
     assert!(!broken[0].contains("secret"), "{broken:?}");
-    // Nothing is missing that the file may have.
+    // Settings that the file may contain aren't reported as missing.
     let broken = load_with(&[], Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
     assert_eq!(broken.len(), 1, "{broken:?}");
     let none = load_with(&[], None).unwrap_err().join("\n");
@@ -604,7 +604,7 @@ fn balancers_proxies_and_ends_are_checked() {
     assert_eq!(settings.shutdown.deadline, Duration::from_secs(30));
 }
 
-/// No number of a setting's is too much for what is made of it.
+/// No permitted number overflows where it is used.
 #[test]
 fn any_number_is_taken_or_refused() {
     fn numbers(table: &toml::Table, before: &str, found: &mut Vec<String>) {

@@ -1,21 +1,21 @@
-//! The settings of how webhooks leave.
+//! The settings of webhook delivery.
 
 use std::time::Duration;
 
 use super::reader::Reader;
 
-/// How webhooks leave.
+/// The settings of webhook delivery.
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Whether customers' addresses may be http and private.
+    /// Whether customers' URLs may use http and private addresses.
     pub allow_private: bool,
-    /// Deliveries at once.
+    /// Concurrent deliveries.
     pub concurrency: usize,
-    /// Deliveries at once to one endpoint.
+    /// Concurrent deliveries per endpoint.
     pub endpoint_concurrency: usize,
-    /// Time for one delivery: connection, request and answer.
+    /// The timeout of one delivery: connection, request and response.
     pub exchange: Duration,
-    /// Time to the next attempt, after each failed one.
+    /// The delay before the next attempt, after each failed one.
     pub retry: Vec<Duration>,
 }
 

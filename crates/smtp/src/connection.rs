@@ -32,10 +32,10 @@ use zeroize::Zeroize;
 const COMMAND_READ: usize = 4 * 1024;
 const CONTENT_READ: usize = 64 * 1024;
 
-/// Minimum size of the pieces in which a larger message is handed over.
+/// Minimum size of the pieces in which a large message is handed over.
 const PIECE: usize = 256 * 1024;
 
-/// How long a client may stay unauthenticated, in clear and once more under TLS.
+/// How long a client may stay unauthenticated: once in plaintext, and again under TLS.
 const STRANGER: Duration = Duration::from_mins(2);
 
 /// Time limits for a client's TLS handshake, and for accepting our replies.
@@ -66,8 +66,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
         recipient: &EmailAddress,
     ) -> impl Future<Output = Result<(), Reply>> + Send;
 
-    /// Reserves room for a message being received, of which `octets` have not been handed over yet. If there is none,
-    /// its pieces are handed over as they arrive, to be dropped.
+    /// Reserves room for a message being received, with `octets` not handed over yet. If there is none, its pieces are
+    /// handed over as they arrive, to be dropped.
     fn has_room(&self, _: &Self::Identity, _: &mut Self::Incoming, _octets: usize) -> bool {
         true
     }
@@ -79,7 +79,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
         piece: Bytes,
     ) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Takes a message: the pieces so far and the rest, which for most messages is everything.
+    /// Takes a message: the pieces so far, and the rest, which is the whole of most messages.
     fn deliver(
         &self,
         identity: &Self::Identity,
@@ -121,7 +121,7 @@ pub struct ConnectionSettings {
     pub minimum_rate: u32,
 }
 
-/// Why a connection ended without an error on this side.
+/// How a connection ended.
 enum End {
     Closed,
     StartTls,
@@ -155,7 +155,7 @@ async fn run<B: Backend>(
     backend: &B,
     stop: &CancellationToken,
 ) -> End {
-    // Boxed, so that a connection under TLS keeps nothing of what led to it.
+    // Boxed, so that a connection under TLS keeps no state from before.
     let encrypted = Box::pin(encrypt(socket, peer, settings, backend, stop)).await;
     let (stream, session) = match encrypted {
         Ok(encrypted) => encrypted,
@@ -173,7 +173,7 @@ async fn run<B: Backend>(
     end
 }
 
-/// Gets a connection as far as TLS, which is also the beginning of its session there.
+/// Brings a connection to TLS, and starts its session there.
 async fn encrypt<B: Backend>(
     mut socket: TcpStream,
     peer: IpAddr,
@@ -189,7 +189,7 @@ async fn encrypt<B: Backend>(
         let mut driver = Driver::new(&mut socket, clear, peer, settings, backend, stop);
         driver.greet();
         match driver.run().await {
-            // Anything sent in clear, and anything sent after STARTTLS, is dropped with the driver.
+            // Input in plaintext, and anything pipelined after STARTTLS, is dropped with the driver.
             End::StartTls => driver.session.start_tls(),
             end => return Err(end),
         }
@@ -215,7 +215,7 @@ struct Driver<'a, S, B: Backend> {
     stranger_until: Instant,
     /// The number of the current transaction, and the pieces of its message so far.
     incoming: (u64, B::Incoming),
-    /// With the message being received, if there is one.
+    /// The patience for the message being received, if any.
     patience: Option<Patience>,
     input: BytesMut,
     output: Vec<u8>,
@@ -258,7 +258,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         loop {
             let end = match self.session.advance(&mut self.input, &mut self.output) {
                 None => self.read().await,
-                // Boxed, so that an idle connection keeps no room for what a message needs.
+                // Boxed, so that an idle connection needs no memory for a message's state.
                 Some(event) => Box::pin(self.act(event)).await,
             };
             match end {
@@ -342,7 +342,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         &mut self.incoming.1
     }
 
-    /// The minimum size of the next piece, if there is room for what is kept.
+    /// The minimum size of the next piece, if there is room for the octets kept.
     fn piece(&mut self) -> usize {
         let Some((transaction, octets)) = self.session.kept_content() else {
             return PIECE;
@@ -364,7 +364,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         }
         let in_content = self.session.is_receiving_content();
         if !in_content {
-            // The pieces of a message that is refused or reset are of no use.
+            // The pieces of a refused or reset message are useless.
             self.incoming.1 = B::Incoming::default();
         }
         // Octets from an unauthenticated client don't count as a message, so they don't keep a connection open.
@@ -425,7 +425,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         Ok(Some(End::Closed))
     }
 
-    /// Writes all pending replies at once.
+    /// Writes all pending replies together.
     async fn flush(&mut self) -> Result<(), End> {
         if self.output.is_empty() {
             return Ok(());
@@ -444,8 +444,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
     }
 }
 
-/// Reads what has arrived, into the space of `input` in the middle of a message. What is read of commands comes into
-/// being with its arrival, so that a connection waits for it without a buffer.
+/// Reads available input; in the middle of a message, directly into `input`. The buffer for commands is allocated only
+/// when they arrive, so that an idle connection has none.
 async fn receive<S: AsyncRead + Unpin>(
     stream: &mut S,
     input: &mut BytesMut,

@@ -1,5 +1,5 @@
-//! The server side of SMTP submission: the protocol without I/O, the connection that drives it, and the listener that
-//! accepts within limits. Handling the messages is up to the [`connection::Backend`].
+//! The server side of SMTP submission: the protocol without I/O, the connection that drives it, and the listener with
+//! its limits. The [`connection::Backend`] handles the messages.
 
 pub mod connection;
 pub mod listener;

@@ -16,7 +16,7 @@ use super::protocol::proxy::{self, InvalidProxyHeader, Progress};
 pub use mailgate_types::connection_limits::ConnectionLimits;
 use mailgate_types::connection_limits::ConnectionPermit;
 
-/// The pause after a failed accept, which mostly means that the process is out of file descriptors.
+/// The pause after a failed accept, usually because the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time limit for a load balancer's PROXY header.
@@ -24,7 +24,7 @@ const PROXY_HEADER: Duration = Duration::from_secs(5);
 
 const TOO_MANY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
-/// What a listener's connections have in common, kept once.
+/// The state that a listener's connections share.
 struct Shared<B> {
     settings: ConnectionSettings,
     backend: B,
@@ -72,7 +72,7 @@ pub async fn run<B: Backend>(
     }
 }
 
-/// The size of a connection's task, in bytes: what each idle connection takes beside its TLS state.
+/// The size of a connection's task, in bytes: an idle connection's memory apart from its TLS state.
 #[must_use]
 pub fn task_size<B: Backend>() -> usize {
     fn returned<S, F>(_: impl Fn(TcpStream, IpAddr, ConnectionPermit, S) -> F) -> usize {
@@ -81,7 +81,7 @@ pub fn task_size<B: Backend>() -> usize {
     returned(connection::<B>)
 }
 
-/// The client has left before its connection was accepted (accept(2)): there may be others.
+/// The client disconnected before its connection was accepted (accept(2)); others may be waiting.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionReset)
@@ -148,7 +148,7 @@ async fn behind_balancer(
     }
 }
 
-/// A session that the metrics count as open until it is dropped.
+/// A session, counted as open in the metrics until it is dropped.
 struct CountedSession {
     open: metrics::Gauge,
 }
@@ -201,13 +201,12 @@ async fn proxy_header(socket: &mut TcpStream) -> Result<Option<IpAddr>, NoProxyH
     }
 }
 
-/// Says so and closes the connection, without waiting: nothing was sent over it yet, so the reply fits the socket's
-/// buffer.
+/// Refuses and closes the connection, without waiting: nothing was sent yet, so the reply fits the socket's buffer.
 fn refuse(socket: TcpStream, implicit_tls: bool) {
     metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
-    // A client of implicit TLS would understand nothing sent in clear.
+    // A client with implicit TLS doesn't understand plaintext.
     if !implicit_tls && let Ok(mut socket) = socket.into_std() {
-        // It is nonblocking still.
+        // It is still nonblocking.
         drop(socket.write(TOO_MANY));
     }
 }

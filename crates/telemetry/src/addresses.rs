@@ -1,5 +1,5 @@
-//! Mail addresses and client addresses in log lines: unchanged, or hashed, so that lines about one address can still be
-//! correlated without revealing it.
+//! Email addresses and client addresses in log lines: unchanged, or hashed, so that lines about one address can still
+//! be correlated without revealing it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
-/// The field that holds a client's address.
+/// The field with a client's address.
 const CLIENT: &[u8] = b"client_address";
 
 /// The line with each address replaced by `address:` and 16 hexadecimal digits.
@@ -171,7 +171,7 @@ fn domain_length(rest: &[u8]) -> usize {
         byte.is_ascii_alphanumeric() || !byte.is_ascii() || matches!(byte, b'.' | b'-')
     };
     let length = rest.iter().take_while(is_of_domain).count();
-    // It may be followed by the end of a sentence.
+    // A full stop may follow.
     rest[..length]
         .iter()
         .rposition(|byte| *byte != b'.')

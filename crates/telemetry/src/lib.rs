@@ -29,10 +29,10 @@ use mailgate_types::seal::{AddressHash, SealKeys};
 /// Changes the filter of the log that was started.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Writes log lines to standard error, one for each event, so that standard output is left to the command's own output.
-/// Addresses in them are hashed if `addresses` is given.
+/// Writes log lines to standard error, one per event; standard output is for the command's own output. Addresses in
+/// them are hashed if `addresses` is given.
 ///
-/// Only the first call in a process has an effect; tests may call it as often as they like.
+/// Only the first call in a process has an effect, so tests may call it repeatedly.
 pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressHash>) {
     let (filter, handle) = reload::Layer::new(parse(filter));
     let writer = match addresses {
@@ -47,11 +47,11 @@ pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressH
         LogFormat::Json => lines
             .json()
             .flatten_event(true)
-            // It is in the list of spans already.
+            // The list of spans includes it already.
             .with_current_span(false)
             .boxed(),
     };
-    // On a second call the first one's settings stay in force, which is fine.
+    // On a second call the first one's settings stay in force.
     if tracing_subscriber::registry()
         .with(filter)
         .with(lines)
@@ -62,7 +62,7 @@ pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressH
     }
 }
 
-/// Logs by another filter from now on.
+/// Replaces the log's filter.
 pub fn set_filter(filter: &str) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(parse(filter))

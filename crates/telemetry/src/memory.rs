@@ -1,10 +1,10 @@
-//! How much memory this process may use, and whether that is enough for its settings.
+//! The memory that this process may use, and whether it suffices for its settings.
 
 use std::path::{Component, Path};
 
 use mailgate_settings::Settings;
 
-/// What a gateway uses that does nothing (docs/speed.md: 39 MiB), with room for what is short-lived.
+/// The memory of an idle gateway (docs/speed.md: 39 MiB), with room for short-lived allocations.
 const BASE: u64 = 64 << 20;
 
 /// One idle connection (docs/speed.md: 10.7 KiB of an SMTP session, in TLS).
@@ -13,7 +13,8 @@ const CONNECTION: u64 = 12 << 10;
 /// Where control groups are mounted (`cgroups(7)`).
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Bytes that a process with these settings uses at most: messages, requests of strangers, and idle connections.
+/// The maximum memory of a process with these settings, in bytes: messages, unauthenticated requests, and idle
+/// connections.
 #[must_use]
 pub fn needed(settings: &Settings) -> u64 {
     let limits = &settings.limits;
@@ -22,8 +23,8 @@ pub fn needed(settings: &Settings) -> u64 {
     BASE + bytes + connections * CONNECTION
 }
 
-/// Bytes that this process may use: the machine's, or those of the strictest of its control groups. `None` if neither can
-/// be read.
+/// The memory that this process may use, in bytes: the machine's, or the limit of its strictest control group. `None`
+/// if neither can be read.
 #[must_use]
 pub fn permitted() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
@@ -33,8 +34,7 @@ pub fn permitted() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
-/// What is wrong, if so little is permitted that the kernel would end the process before its limits are reached, and what
-/// to do.
+/// The problem and its remedy, if the kernel would kill the process before its own limits are reached.
 #[must_use]
 pub fn shortage(settings: &Settings, permitted: Option<u64>) -> Option<String> {
     let (permitted, needed) = (permitted?, needed(settings));
@@ -62,7 +62,7 @@ fn total(meminfo: &str) -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// The least limit of the process's control group and of all around it. `groups` is `/proc/self/cgroup`.
+/// The lowest limit of the process's control group and its ancestors. `groups` is `/proc/self/cgroup`.
 fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -90,7 +90,7 @@ fn group_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u
     limits.flatten().min()
 }
 
-/// `None`: there is none, as for `max`.
+/// `None`: no limit, as for `max`.
 fn limit(file: &Path, read: &impl Fn(&Path) -> Option<String>) -> Option<u64> {
     read(file)?.trim().parse().ok()
 }

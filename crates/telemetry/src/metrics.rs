@@ -1,4 +1,4 @@
-//! All metrics by name, so that each exists from the first scrape, at zero; but for those of requests, which begin with
+//! All metrics by name, so that each exists from the first scrape, at zero; except those of requests, which begin with
 //! the first request of their kind.
 
 #[cfg(test)]
@@ -14,7 +14,7 @@ const SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Buckets for answers to requests, in seconds: fewer, as there is such a histogram for each route.
+/// Buckets for response times, in seconds: fewer, as there is one histogram per route.
 const ANSWER_SECONDS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
@@ -58,7 +58,7 @@ const CERTIFICATES: Label = (
 );
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
 
-/// Why no mailbox was connected, as the pages tell it.
+/// Why no mailbox was connected, as shown on the pages.
 const CONNECT_FAILURES: &[&str] = &[
     "access_denied",
     "already_connected",

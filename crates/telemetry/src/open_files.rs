@@ -1,14 +1,14 @@
-//! How many files, sockets among them, this process may open, and whether that is enough for its settings.
+//! The number of files (including sockets) that this process may open, and whether it suffices for its settings.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use mailgate_settings::Settings;
 
-/// What else is open: listeners, files, connections to the relay and the payment provider, the runtime's own.
+/// Other open files: listeners, files, connections to the relay and the payment provider, the runtime's own.
 const OTHERS: u64 = 128;
 
-/// Raises the limit of this process as far as it may. Many systems start programs with 1,024, for old ones that can't
-/// handle more, and permit many more to those that ask.
+/// Raises this process's limit as far as permitted. Many systems start programs with a soft limit of 1,024, for old
+/// programs that can't handle more, and a much higher hard limit.
 ///
 /// # Errors
 ///
@@ -25,8 +25,8 @@ pub fn raise() -> std::io::Result<()> {
     Ok(())
 }
 
-/// How many files a process with these settings may need: one for each connection that it accepts, delivers a webhook
-/// by, or has to the database, and one to a provider for what each client is sending.
+/// The number of files that a process with these settings may need: one per accepted connection, webhook delivery and
+/// database connection, and one per client for its connection to a provider.
 #[must_use]
 pub fn needed(settings: &Settings) -> u64 {
     let limits = &settings.limits;
@@ -36,13 +36,13 @@ pub fn needed(settings: &Settings) -> u64 {
     2 * clients + others + OTHERS
 }
 
-/// How many this process may open, once it has raised its limit: `None` if there is none.
+/// The number that this process may open, once it has raised its limit; `None`: unlimited.
 #[must_use]
 pub fn permitted() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }
 
-/// What is wrong, if so few are permitted that the settings' limits can't be reached, and what to do.
+/// The problem and its remedy, if the limit is too low for the settings.
 #[must_use]
 pub fn shortage(settings: &Settings, permitted: Option<u64>) -> Option<String> {
     let (permitted, needed) = (permitted?, needed(settings));

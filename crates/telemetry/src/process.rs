@@ -1,5 +1,5 @@
-//! What the operating system says of this process, under the names that Prometheus's client libraries use. It is read
-//! with each scrape; where there is no `/proc`, only some of it is there.
+//! Process metrics from the operating system, under the names that Prometheus's client libraries use. They are read at
+//! each scrape; without `/proc`, only some are available.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -39,7 +39,7 @@ const METRICS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// All that can be read, in Prometheus's text format.
+/// All available metrics, in Prometheus's text format.
 #[must_use]
 pub fn render() -> String {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn render() -> String {
         } else {
             value.to_string()
         };
-        // Writing into memory doesn't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(
             text,
             "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n\n"
@@ -85,7 +85,7 @@ pub fn render() -> String {
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     threads: u64,
-    /// Since the boot.
+    /// Ticks since boot.
     started_ticks: u64,
     virtual_bytes: u64,
     resident_pages: u64,
@@ -93,7 +93,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The second field is the program's name in brackets, which may hold anything.
+        // The second field is the program's name in parentheses, which may contain anything.
         let (_, behind_name) = text.rsplit_once(')')?;
         let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse().ok();
@@ -106,7 +106,7 @@ impl Stat {
     }
 }
 
-/// When the machine was started, in seconds since 1970.
+/// The boot time, in seconds since 1970.
 fn boot_time(stat: &str) -> Option<u64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("btime "));
     line?.trim().parse().ok()
@@ -127,13 +127,13 @@ fn cpu_seconds() -> f64 {
     seconds + part
 }
 
-/// Open file descriptors: Linux 6.2 says how many there are as the folder's size, older ones are counted.
+/// Open file descriptors: since Linux 6.2 the folder's size is their number; on older kernels they are counted.
 fn open_files() -> Option<u64> {
     let folder = "/proc/self/fd";
     match fs::metadata(folder).map(|metadata| metadata.len()) {
         Ok(0) | Err(_) => {
             let entries = fs::read_dir(folder).ok()?;
-            // The folder itself is open meanwhile.
+            // One of them is the folder itself.
             u64::try_from(entries.count().saturating_sub(1)).ok()
         }
         Ok(number) => Some(number),

@@ -1,12 +1,12 @@
-//! The subscribers that are largest by some measure. Their ids come and go as labels, so these gauges are not among those
-//! that are recorded, which would stay: each scrape shows what was measured last, and nothing of who has dropped out.
+//! Gauges of the largest subscribers. Their ids are labels that come and go, so these gauges are not recorded, as they
+//! would stay: each scrape shows only the latest measurement.
 
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mailgate_types::ids::SubscriberId;
 
-/// The most subscribers shown by each measure.
+/// Maximum number of subscribers per measure.
 pub const MOST: u8 = 10;
 
 /// The metrics, which are gauges: name, description, and labels.
@@ -28,25 +28,25 @@ pub(super) const METRICS: [(&str, &str, &[&str]); 3] = [
     ),
 ];
 
-/// The largest subscribers by each measure, the largest first.
+/// The largest subscribers by each measure, in descending order.
 #[derive(Debug, Clone, Default)]
 pub struct Largest {
     /// Messages sent.
     pub sent: Vec<(SubscriberId, i64)>,
-    /// Messages that have failed for good.
+    /// Messages that have failed permanently.
     pub failed: Vec<(SubscriberId, i64)>,
-    /// Messages that wait.
+    /// Waiting messages.
     pub waiting: Vec<(SubscriberId, i64)>,
-    /// The share of what may wait.
+    /// The used share of the quota for waiting messages.
     pub waiting_share: Vec<(SubscriberId, f64)>,
 }
 
-/// What was measured last.
+/// The latest measurement.
 #[derive(Debug, Clone, Default)]
 pub struct TopSubscribers(Arc<Mutex<Largest>>);
 
 impl TopSubscribers {
-    /// Shows these, and nothing of those before.
+    /// Replaces the measurement.
     pub fn set(&self, largest: Largest) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = largest;
     }
@@ -64,7 +64,7 @@ impl TopSubscribers {
         ];
         let mut text = String::new();
         for ((name, help, _), series) in METRICS.iter().zip(series) {
-            // Writing into memory doesn't fail.
+            // Writing to a `String` can't fail.
             let _ = write!(
                 text,
                 "# HELP {name} {help}\n# TYPE {name} gauge\n{series}\n"

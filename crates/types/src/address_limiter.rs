@@ -1,6 +1,6 @@
-//! Rate limits by address, in bounded memory. Whoever has a whole network has more addresses than are remembered: while
-//! many are, their networks are counted too, and those that find no room are counted by their network alone. So such a
-//! one is over its limit, and nobody else is. Of as many networks, those that come last are refused.
+//! Rate limits by address, in bounded memory. An attacker with a whole network has more addresses than are tracked:
+//! when many are tracked, their networks are counted too, and untracked addresses count by their network alone. So only
+//! that network exceeds its limit. With too many networks, the latest ones are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use governor::clock::{Clock, DefaultClock};
 use super::limiter::{KeyedLimiter, SWEEP};
 use super::neighbourhood::neighbourhood;
 
-/// What a network may do, in addresses that do as much as each may.
+/// The limit of a network, as a multiple of an address's limit.
 const ADDRESSES_OF_A_NETWORK: u32 = 16;
 
 /// A rate limiter by address; an IPv6 address counts as its /64.
@@ -24,7 +24,7 @@ pub struct AddressLimiter<C: Clock = DefaultClock> {
 }
 
 impl<C: Clock + Clone> AddressLimiter<C> {
-    /// So much a minute for each address. At most `most` addresses are remembered, and as many networks.
+    /// Allows each address `per_minute` events. Tracks at most `most` addresses, and as many networks.
     pub fn new(per_minute: NonZeroU32, most: usize, clock: C) -> Self {
         let of_networks =
             per_minute.saturating_mul(NonZeroU32::MIN.saturating_add(ADDRESSES_OF_A_NETWORK - 1));
@@ -46,7 +46,7 @@ impl<C: Clock + Clone> AddressLimiter<C> {
             return self.count_own(&own);
         }
         if self.addresses.holds(&own) {
-            // First, so that one that is over its own limit uses up nothing of its neighbours'.
+            // First, so that an address over its own limit uses up none of its network's quota.
             self.count_own(&own)?;
             let counted = self.networks.count_if_room(&network(address));
             return counted.map_or(Ok(()), |counted| counted.map(drop));
@@ -63,7 +63,7 @@ impl<C: Clock + Clone> AddressLimiter<C> {
     }
 }
 
-/// A network as organisations commonly get one: an IPv4 address's /24, an IPv6 address's /48.
+/// The network that an organisation commonly gets: the /24 of an IPv4 address, the /48 of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {

@@ -35,16 +35,16 @@ pub struct Author {
     pub actor: Actor,
     /// The client's address; `None` if no client requested the change.
     pub address: Option<IpAddr>,
-    /// What the subscriber has shown; `None` for everybody else.
+    /// The subscriber's credential; `None` for other actors.
     pub shown: Option<Shown>,
 }
 
-/// What a subscriber has shown to be let in. While a request is under way, it may end.
+/// The credential that authenticated a subscriber. It may become invalid during the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
     /// The subscriber.
     pub subscriber: SubscriberId,
-    /// What it has shown.
+    /// Its credential.
     pub credential: Credential,
 }
 
@@ -53,14 +53,14 @@ pub struct Shown {
 pub enum Credential {
     /// The main API secret.
     ApiSecret {
-        /// Since when it was the current one; `None`: since the sign-up.
+        /// When it became the current one; `None`: at sign-up.
         since: Option<DateTime<Utc>>,
     },
     /// An additional API secret.
     AdditionalSecret(ApiSecretId),
     /// A session of the portal.
     PortalSession(PortalSessionId),
-    /// A link that signs in to the portal; it is used up in the change's own transaction.
+    /// A sign-in link to the portal, consumed in the change's own transaction.
     Link,
 }
 
@@ -133,7 +133,7 @@ words! {
         SubscriberCreated = "subscriber.created",
         /// A subscriber's label or contact address was changed.
         SubscriberChanged = "subscriber.changed",
-        /// A change of the contact address was asked for; it waits for its confirmation.
+        /// A change of the contact address was requested, and awaits confirmation.
         EmailChangeRequested = "email_change.requested",
         /// A change of the contact address was stopped before its confirmation.
         EmailChangeStopped = "email_change.stopped",
@@ -141,13 +141,13 @@ words! {
         SubscriberSuspended = "subscriber.suspended",
         /// The operator has resumed a subscriber.
         SubscriberResumed = "subscriber.resumed",
-        /// The operator has set limits of a subscriber's own, or has taken them back.
+        /// The operator set or reset a subscriber's own limits.
         SubscriberLimitsChanged = "subscriber.limits_changed",
         /// The operator has deleted a subscriber, which can be restored for a time.
         SubscriberDeletionScheduled = "subscriber.deletion_scheduled",
         /// The operator has restored a deleted subscriber.
         SubscriberRestored = "subscriber.restored",
-        /// A subscriber was deleted for good, with its apps and its trail.
+        /// A subscriber was permanently deleted, with its apps and its audit trail.
         SubscriberDeleted = "subscriber.deleted",
         /// The API secret was renewed.
         ApiSecretRenewed = "api_secret.renewed",
@@ -159,9 +159,9 @@ words! {
         ApiSecretDeleted = "api_secret.deleted",
         /// Somebody signed in to the portal.
         PortalSignedIn = "portal.signed_in",
-        /// A session of the portal was ended, or several.
+        /// One or more portal sessions were ended.
         PortalSignedOut = "portal.signed_out",
-        /// A link was minted that signs in to the portal.
+        /// A sign-in link to the portal was minted.
         PortalLinkMinted = "portal.link_minted",
         /// The log was exported.
         LogsExported = "logs.exported",
@@ -209,7 +209,7 @@ words! {
         UserDisconnected = "user.disconnected",
         /// A user was released: bare links may connect any address for them again.
         UserReleased = "user.released",
-        /// Recipients that had bounced may be written to again.
+        /// Suppressed recipients may receive mail again.
         SuppressionsDeleted = "suppressions.deleted",
         /// A checkout page for entering a payment method was requested.
         CheckoutStarted = "checkout.started",
@@ -319,8 +319,8 @@ fn bounded(value: Value) -> Value {
     }
 }
 
-/// The fields that `change` sets to another value than in `before`, each with its old value in `from` and its new one
-/// in `to`; `None` if there are none. A field that is null in `change` is unchanged.
+/// The fields whose value in `change` differs from `before`, each with its old value in `from` and its new one in `to`;
+/// `None` if there are none. A field that is null in `change` is unchanged.
 #[must_use]
 pub fn changed(before: &impl Serialize, change: &impl Serialize) -> Option<Value> {
     let fields = |value: Result<Value, _>| match value {

@@ -3,12 +3,12 @@
 use crate::words::words;
 
 words! {
-    /// Whether the recipient's server has given the message up.
+    /// Whether delivery has failed permanently.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum BounceType {
-        /// It won't arrive.
+        /// The message won't arrive.
         Permanent = "permanent",
-        /// It is delayed, and may still arrive.
+        /// The message is delayed, and may still arrive.
         Temporary = "temporary",
     }
 }

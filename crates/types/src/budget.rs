@@ -1,8 +1,8 @@
-//! A memory budget: how many bytes may be held, in total and by one holder. Room is taken as bytes arrive and refused
-//! if there is none. There is no queue for it, so a request for much room doesn't block those that need little.
+//! A memory budget: limits the bytes held, in total and per holder. Room is reserved as bytes arrive, or refused if
+//! there is none. There is no queue, so a large request doesn't block small ones.
 //!
-//! Beside its fixed share, a holder takes no more than is left free (the dynamic threshold of Choudhury and Hahne,
-//! 1998): however many holders take all that they can, a newcomer finds room.
+//! Beyond its fixed share, a holder may take no more than is left free (the dynamic threshold of Choudhury and Hahne,
+//! 1998), so a new holder always finds room.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -31,7 +31,7 @@ struct Inner<K> {
     held: Mutex<Held<K>>,
 }
 
-/// What may be held in all, and by one holder.
+/// The limits in total and per holder.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     all: usize,
@@ -72,7 +72,7 @@ impl<K: Eq + Hash + Copy> Held<K> {
 }
 
 impl<K: Eq + Hash + Copy> Budget<K> {
-    /// A budget of `all` bytes, of which one holder may have up to `share`.
+    /// Creates a budget of `all` bytes, with up to `share` per holder.
     #[must_use]
     pub fn new(all: usize, share: usize) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl<K: Eq + Hash + Copy> Budget<K> {
         }
     }
 
-    /// An empty share for this holder.
+    /// Creates an empty share for this holder.
     #[must_use]
     pub fn share(&self, holder: K) -> Share<K> {
         Share {
@@ -99,7 +99,7 @@ impl<K: Eq + Hash + Copy> Budget<K> {
         }
     }
 
-    /// How many bytes one holder may have at most.
+    /// The maximum number of bytes per holder.
     #[must_use]
     pub fn share_bytes(&self) -> usize {
         self.inner.limits.share
@@ -130,7 +130,7 @@ impl<K: Eq + Hash + Copy> Share<K> {
         Ok(())
     }
 
-    /// Holds `more` bytes in addition.
+    /// Holds `more` additional bytes.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl<K: Eq + Hash + Copy> Share<K> {
         self.grow_within(more, self.budget.inner.limits)
     }
 
-    /// Holds `more` bytes in addition, for what can be done without: half of the budget, and of the holder's share,
-    /// stays free for the rest.
+    /// Holds `more` additional bytes for optional data: half of the budget, and of the holder's share, stays free for
+    /// other data.
     ///
     /// # Errors
     ///
@@ -243,8 +243,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the sequence: never more than the total, never more than a share, who has just taken more has left as
-        /// much to the others, and nothing is held in the end.
+        /// For any sequence: the total and the shares are never exceeded, a holder that has just grown has left as much
+        /// free as it holds, and nothing is held in the end.
         #[test]
         fn the_bounds_hold(steps in proptest::collection::vec((0_u8..4, 0_usize..8, 0_usize..40), 0..200)) {
             let (all, share) = (60, 25);

@@ -1,5 +1,5 @@
-//! How `mailgate check` learns, by way of the proxies in front of a gateway, whom that takes for the client. Only who
-//! has the sealing keys is answered.
+//! Lets `mailgate check` find out which client address a gateway sees through the proxies in front of it. Only requests
+//! proven with the sealing keys are answered.
 
 use std::net::IpAddr;
 
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use super::seal::{SealError, SealKeys};
 use super::sealed_text;
 
-/// The field that proves that the operator asks.
+/// The header field with the proof that the operator sent the request.
 pub const HEADER: &str = "x-mailgate-probe";
 
-/// What a proof is sealed for.
+/// The context that proofs are sealed for.
 const CONTEXT: &str = "client address probe";
 
-/// How long a proof is good: a clock may be that far off.
+/// How long a proof is valid, which allows for clock skew.
 const LIFETIME: TimeDelta = TimeDelta::minutes(5);
 
 /// A request as it reached the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
-    /// The connection's other end.
+    /// The peer's address.
     pub peer: IpAddr,
-    /// Whether that is one of `http.trusted_proxies`.
+    /// Whether the peer is one of `http.trusted_proxies`.
     pub is_trusted: bool,
-    /// Who counts as the client.
+    /// The address taken as the client's.
     pub client: IpAddr,
-    /// The fields of `X-Forwarded-For`, in their order.
+    /// The `X-Forwarded-For` fields, in order.
     pub forwarded_for: Vec<String>,
 }
 
-/// A proof for the moment.
+/// Creates a proof for this time.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn prove(keys: &SealKeys, now: DateTime<Utc>) -> Result<String, SealError> {
     sealed_text::seal(keys, CONTEXT, &(now + LIFETIME).timestamp())
 }
 
-/// Whether this is a proof, and still good.
+/// Whether this is a valid proof.
 #[must_use]
 pub fn is_proof(keys: &SealKeys, text: &str, now: DateTime<Utc>) -> bool {
     let expires_at: Option<i64> = sealed_text::open(keys, CONTEXT, text);

@@ -7,43 +7,42 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::suspend_aware_instant::SuspendAwareInstant;
 
-/// How far two clocks may differ that are kept by NTP, with what the way to the other takes.
+/// The tolerated difference between two clocks synchronized by NTP, network latency included.
 pub const TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
-/// A source of the current time. A clock of one source has one time, and nothing to be compared with.
+/// A source of the current time. The defaults are for a clock with a single source.
 pub trait Clock: Send + Sync + Debug {
-    /// The current time, UTC: the database's, where there is one, so it can be given to SQL in place of `now()`.
+    /// The current time in UTC: the database's, if there is one, so SQL can use it in place of `now()`.
     fn now(&self) -> DateTime<Utc>;
 
-    /// The earlier of the database's time and the machine's: what must not happen early is due by it, since it takes
-    /// two wrong clocks to be early.
+    /// The earlier of the database's time and the machine's, for work that must not happen early: both clocks would
+    /// have to be wrong.
     fn agreed(&self) -> DateTime<Utc> {
         self.now()
     }
 
-    /// A time that has certainly passed: what is kept for a time is deleted by it. It is the earliest of the database's
-    /// time, the machine's, and the last trusted time carried forward by the time since boot, so one wrong clock deletes
-    /// nothing early.
+    /// A time that has certainly passed, for deletion by age. It is the earliest of the database's time, the machine's,
+    /// and the last trusted time carried forward by the time since boot, so one wrong clock deletes nothing early.
     fn certainly_past(&self) -> DateTime<Utc> {
         self.now()
     }
 
-    /// How far the machine's clock is ahead of the database's; `None` until that was read.
+    /// How far the machine's clock is ahead of the database's; `None` until the latter has been read.
     fn ahead(&self) -> Option<TimeDelta> {
         None
     }
 
-    /// Takes over the database's time: its clock, `reading`, was read on a request sent at `asked`.
+    /// Adopts the database's time: `reading` is the answer to a request sent at `asked`.
     fn synchronize(&self, reading: DateTime<Utc>, asked: SuspendAwareInstant) {
         let _ = (reading, asked);
     }
 
-    /// How often the database's clock was found to have been set by more than [`TOLERANCE`].
+    /// The number of times that the database's clock was set by more than [`TOLERANCE`].
     fn steps(&self) -> u64 {
         0
     }
 
-    /// Sets the trusted time: see [`Clock::certainly_past`].
+    /// Sets the trusted time; see [`Clock::certainly_past`].
     fn trust(&self, time: DateTime<Utc>) {
         let _ = time;
     }
@@ -52,7 +51,7 @@ pub trait Clock: Send + Sync + Debug {
 /// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's own clock.
+/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -69,7 +68,7 @@ pub struct MovedClock {
 }
 
 impl MovedClock {
-    /// Moves the clock on by `by`; a negative value moves it back.
+    /// Advances the clock by `by`; a negative value sets it back.
     pub fn advance(&self, by: TimeDelta) {
         *self.offset.lock().unwrap_or_else(PoisonError::into_inner) += by;
     }

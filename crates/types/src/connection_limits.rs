@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::neighbourhood::neighbourhood;
 
-/// Connections of one protocol, shared by all of its listeners. An IPv6 address counts as its /64.
+/// The connections of one protocol, across all its listeners. An IPv6 address counts as its /64.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     inner: Arc<Inner>,
@@ -31,7 +31,7 @@ pub struct ConnectionPermit {
     limits: ConnectionLimits,
     /// The client's address, once it is known.
     address: Option<IpAddr>,
-    /// It is for a connection of its own, rather than for a request that a proxy forwards.
+    /// Whether it is for a connection, not for a request that a proxy forwards.
     is_connection: bool,
 }
 
@@ -76,14 +76,14 @@ impl ConnectionLimits {
         from_here.is_none_or(|count| *count < self.inner.per_address)
     }
 
-    /// What is counted, in all and by address.
+    /// The counters, in total and per address.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, HashMap<IpAddr, usize>) {
         let open = self.open();
         (open.in_all, open.by_address.clone())
     }
 
-    /// A slot for a client without a connection of its own here: a proxy forwards its requests.
+    /// A slot for a client behind a proxy, without its own connection.
     #[must_use]
     pub fn take_behind_proxy(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let place = ConnectionPermit {

@@ -1,5 +1,5 @@
-//! The places of a listener's connections. Where clients ask once and go, one that has asked nothing yet makes room for
-//! another when all places are taken.
+//! The connection slots of a listener. For one-request protocols, a silent connection is evicted when a new one finds
+//! all slots taken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::neighbourhood::neighbourhood;
 
-/// The places of one listener.
+/// The slots of one listener.
 #[derive(Debug, Clone)]
 pub struct ConnectionSeats {
     limits: ConnectionLimits,
-    /// Those that have asked nothing yet, by their numbers, the oldest first; `None`: nobody makes room.
+    /// Connections without a request so far, by number, oldest first; `None`: none is evicted.
     silent: Option<Arc<Mutex<Silent>>>,
 }
 
@@ -28,21 +28,21 @@ struct Silent {
 struct Waiting {
     address: IpAddr,
     evicted: CancellationToken,
-    /// Given back with it.
+    /// Released on drop.
     place: ConnectionPermit,
 }
 
-/// A connection's place, given back on drop, or before if it is evicted.
+/// A connection's slot, released on drop, or earlier if it is evicted.
 #[derive(Debug)]
 pub struct Seat {
     silent: Option<(Arc<Mutex<Silent>>, u64)>,
     evicted: CancellationToken,
-    /// While nobody may take it.
+    /// The permit, until the connection is evicted.
     kept: Mutex<Option<ConnectionPermit>>,
 }
 
 impl ConnectionSeats {
-    /// Places within these limits; with `makes_room`, silent connections are evicted for new ones.
+    /// Creates slots within these limits; with `makes_room`, silent connections are evicted for new ones.
     #[must_use]
     pub fn new(limits: ConnectionLimits, makes_room: bool) -> Self {
         let silent = makes_room.then(Arc::default);
@@ -55,8 +55,8 @@ impl ConnectionSeats {
         &self.limits
     }
 
-    /// A place for a connection; one of a trusted proxy's counts for no address. `None`: the address is at its limit, or
-    /// all places are taken by who has asked something.
+    /// A slot for a connection; a trusted proxy's counts for no address. `None`: the address is at its limit, or all
+    /// slots are taken by connections that have sent a request.
     #[must_use]
     pub fn take(&self, peer: IpAddr, is_proxy: bool) -> Option<Seat> {
         let named = |place: ConnectionPermit| {
@@ -101,8 +101,8 @@ impl ConnectionSeats {
 }
 
 impl Silent {
-    /// Evicts the oldest connection of the address that has most of them, so that who floods the listener makes room by
-    /// itself. Looks at all of them: for some hundred places.
+    /// Evicts the oldest connection of the address that has the most, so that a flood evicts itself. Scans all of them,
+    /// which is fine for a few hundred slots.
     fn evict(&mut self) {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for waiting in self.waiting.values() {
@@ -120,7 +120,7 @@ impl Silent {
 }
 
 impl Seat {
-    /// The client has asked something: nobody is let in for it any more.
+    /// The client has sent a request: its connection is no longer evicted.
     pub fn asked(&self) {
         let Some((all, number)) = &self.silent else {
             return;
@@ -130,7 +130,7 @@ impl Seat {
         }
     }
 
-    /// Returns once another one has the place.
+    /// Returns once the connection has been evicted.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
@@ -165,7 +165,7 @@ mod tests {
         ConnectionSeats::new(ConnectionLimits::new(PLACES, PER_ADDRESS), true)
     }
 
-    /// A connection as a test knows it.
+    /// A connection in a test.
     struct Known {
         seat: Seat,
         from: u8,

@@ -1,5 +1,5 @@
-//! The database's clock, carried forward between two readings of it by the time since boot: all processes on one
-//! database have the same time, however the clocks of their machines are set.
+//! The database's clock, carried forward between readings by the time since boot: all processes on one database share
+//! its time, whatever their machines' clocks say.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::clock::{Clock, SharedClock, SystemClock, TOLERANCE};
 use super::suspend_aware_instant::SuspendAwareInstant;
 
-/// The database's clock beside the machine's.
+/// The database's clock and the machine's.
 #[derive(Debug)]
 pub struct DatabaseClock {
     machine: SharedClock,
@@ -22,7 +22,7 @@ struct State {
     steps: u64,
 }
 
-/// A time, and when it was.
+/// A time, and the instant at which it was read.
 #[derive(Debug, Clone, Copy)]
 struct Anchor {
     time: DateTime<Utc>,
@@ -36,7 +36,7 @@ impl Anchor {
 }
 
 impl DatabaseClock {
-    /// A clock that shows the machine's time until it is synchronized.
+    /// Creates a clock that shows the machine's time until it is synchronized.
     #[must_use]
     pub fn new(machine: SharedClock) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl DatabaseClock {
         }
     }
 
-    /// The same, beside the clock of this machine.
+    /// The same, with this clock as the machine's.
     #[must_use]
     pub fn shared() -> SharedClock {
         Arc::new(Self::new(Arc::new(SystemClock)))
@@ -55,8 +55,8 @@ impl DatabaseClock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reading was taken at some time between the request and the answer. A time that lies within these bounds
-    /// already is kept: readings that took long change nothing, and the clock doesn't jitter.
+    /// The reading was taken between the request and the answer. If the current time already lies within these bounds,
+    /// it is kept: slow readings change nothing, and the clock doesn't jitter.
     fn synchronize_between(
         &self,
         reading: DateTime<Utc>,
@@ -119,7 +119,7 @@ impl Clock for DatabaseClock {
     }
 }
 
-/// A duration as a difference of times; one beyond their range is as far as they go.
+/// A duration as a `TimeDelta`, saturating.
 fn delta(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
@@ -157,7 +157,7 @@ mod tests {
                     .ahead()
                     .is_some_and(|is| (is - ahead).abs() < TimeDelta::minutes(5))
             );
-            // The machine's clock is set: nothing changes but the difference.
+            // The machine's clock is set: only the difference changes.
             machine.advance(-ahead);
             assert!(near(clock.now(), truth));
             assert!(
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(clock.certainly_past(), DateTime::UNIX_EPOCH);
         clock.synchronize(truth, SuspendAwareInstant::now());
         assert!(near(clock.certainly_past(), truth));
-        // Both clocks are wrong in the same way: a machine of its own, booted years ahead.
+        // Both clocks are wrong in the same way: one machine, booted with a time years ahead.
         machine.advance(TimeDelta::days(700));
         clock.synchronize(truth + TimeDelta::days(700), SuspendAwareInstant::now());
         assert!(near(clock.certainly_past(), truth));
@@ -203,12 +203,12 @@ mod tests {
         let time = || clock.state().anchor.map(|anchor| anchor.at(answered));
         clock.synchronize_between(truth, answered, answered);
         assert_eq!(time(), Some(truth));
-        // Read in the first moment, or in the last one, of ten seconds: both can be.
+        // Read at the start or at the end of ten seconds: both are possible.
         clock.synchronize_between(truth - TimeDelta::seconds(10), asked, answered);
         assert_eq!(time(), Some(truth));
         clock.synchronize_between(truth, asked, answered);
         assert_eq!(time(), Some(truth));
-        // This one can't be: the database has another clock.
+        // This one is impossible: the database's clock was set.
         assert_eq!(clock.steps(), 0);
         clock.synchronize_between(truth + TimeDelta::seconds(20), asked, answered);
         assert_eq!(time(), Some(truth + TimeDelta::seconds(25)));

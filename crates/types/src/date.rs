@@ -1,8 +1,8 @@
-//! Dates that a query gives: ISO 8601, a day or a moment.
+//! Dates in queries: an ISO 8601 day or moment.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 
-/// What a caller may give as a date.
+/// A date as given by a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Date {
     /// A day in UTC.
@@ -11,19 +11,18 @@ pub enum Date {
     Moment(DateTime<Utc>),
 }
 
-/// The text is no date.
+/// The text isn't a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a date or a moment by ISO 8601, such as 2026-11-30 or 2026-11-30T12:00:00Z")]
 pub struct NoDate;
 
 impl Date {
-    /// Reads a date, or a moment with an offset or in UTC. A `+` that wasn't written as `%2B` comes as a
-    /// space, and is taken for what was meant.
+    /// Parses a date, or a moment in UTC or with an offset. An unescaped `+` arrives as a space, and is accepted.
     pub fn parse(text: &str) -> Result<Self, NoDate> {
         date(text).ok_or(NoDate)
     }
 
-    /// Its first whole millisecond: rows have no finer moments.
+    /// Its first whole millisecond, the resolution of rows.
     #[must_use]
     pub fn first(self) -> DateTime<Utc> {
         match self {
@@ -39,7 +38,7 @@ impl Date {
         }
     }
 
-    /// The millisecond behind its last.
+    /// The millisecond after its last.
     #[must_use]
     pub fn behind(self) -> DateTime<Utc> {
         match self {
@@ -58,13 +57,13 @@ fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(chrono::NaiveTime::MIN).and_utc()
 }
 
-/// Without what is finer.
+/// Truncates to milliseconds.
 fn milliseconds(moment: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(moment.timestamp_millis()).unwrap_or(moment)
 }
 
 fn date(text: &str) -> Option<Date> {
-    // Years of four digits, and nothing that a lenient parser would skip.
+    // Four-digit years, and nothing that a lenient parser would skip.
     let is_plain = text.len() <= 40
         && text.as_bytes().get(..4)?.iter().all(u8::is_ascii_digit)
         && text.as_bytes().get(4) == Some(&b'-');

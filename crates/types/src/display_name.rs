@@ -1,4 +1,4 @@
-//! The display name of an address (RFC 5322 §3.4, display-name), and whether it passes for another address.
+//! The display name of an address (RFC 5322 §3.4, display-name), and whether it could be mistaken for another address.
 
 use super::email_address::EmailAddress;
 

@@ -14,7 +14,7 @@ words! {
 }
 
 impl Door {
-    /// The one with this name; `None` if there is none.
+    /// The interface with this name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|door| door.as_str() == name)

@@ -53,13 +53,13 @@ pub enum InvalidEmailAddress {
 pub struct EmailAddress(String);
 
 impl EmailAddress {
-    /// Parses a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3); surrounding white space is not stripped. Two things that the
-    /// grammar forbids exist all the same, and are taken: dots at any place of a local part without quotes, which
-    /// Japanese providers gave out, and underscores in a domain.
+    /// Parses a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3); surrounding white space is not stripped. Two forms that the
+    /// grammar forbids exist in practice, and are accepted: dots anywhere in an unquoted local part, which Japanese
+    /// providers issued, and underscores in a domain.
     ///
     /// # Errors
     ///
-    /// If the text isn't one or exceeds a limit.
+    /// If the text isn't a Mailbox or exceeds a limit.
     pub fn parse(text: &str) -> Result<Self, InvalidEmailAddress> {
         if text.len() > MAXIMUM_ADDRESS {
             return Err(InvalidEmailAddress::TooLong);
@@ -99,8 +99,8 @@ impl EmailAddress {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
 
-    /// Whether it is shown as nothing but an address: not in quotes, where any sentence can stand, and without letters
-    /// that nobody sees.
+    /// Whether it can only be read as an address: unquoted, as quotes can hold any sentence, and without invisible
+    /// characters.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         !self.0.starts_with('"') && !self.0.contains(is_invisible)
@@ -139,8 +139,8 @@ impl AsRef<str> for EmailAddress {
     }
 }
 
-/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2), also with underscores, or U-labels (RFC 6531
-/// §3.3). Address literals are not.
+/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2), also with underscores, or U-labels
+/// (RFC 6531 §3.3). Address literals are not.
 #[must_use]
 pub fn is_domain(text: &str) -> bool {
     text.len() <= MAXIMUM_DOMAIN && text.split('.').all(is_label)

@@ -1,4 +1,4 @@
-//! A change of an account's address, and the links that decide on it. An address is a credential: links that sign in are
+//! A change of an account's address, and the links to confirm or undo it. An address is a credential: sign-in links are
 //! mailed to it.
 
 use chrono::TimeDelta;
@@ -8,45 +8,45 @@ use uuid::Uuid;
 use super::seal::{SealError, SealKeys};
 use super::sealed_text;
 
-/// How long a change waits for its confirmation.
+/// How long a change can be confirmed.
 pub const CONFIRMED_WITHIN: TimeDelta = TimeDelta::hours(24);
 
-/// How long a confirmed change can be undone by who reads the former address.
+/// How long a confirmed change can be undone from the former address.
 pub const UNDONE_WITHIN: TimeDelta = TimeDelta::hours(72);
 
-/// What links are sealed for.
+/// The context that links are sealed for.
 const CONTEXT: &str = "email_change";
 
 /// A mail about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailChangeStep {
-    /// To the new address: it asks for the confirmation.
+    /// To the new address: asks for confirmation.
     Confirm,
-    /// To the former one: a change was asked for.
+    /// To the former address: a change was requested.
     Requested,
-    /// To the former one: it has changed, and can be taken back.
+    /// To the former address: the change is confirmed, and can be undone.
     Changed,
-    /// To the former one, which was the account's for less than [`UNDONE_WITHIN`]: it has changed again.
+    /// To the former address, in use for less than [`UNDONE_WITHIN`]: it has changed again.
     ChangedAgain,
-    /// To one that was the account's since a change: the address of before was taken back.
+    /// To the changed address: the former address was restored.
     Restored,
-    /// To the former one: the operator has set another.
+    /// To the former address: the operator has set another.
     Set,
 }
 
-/// What a mailed link does.
+/// The action of a mailed link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailChangeLink {
-    /// Makes the new address the account's.
+    /// Confirms the new address.
     Confirm,
-    /// Stops the change, or takes the former address back.
+    /// Stops the change, or restores the former address.
     Undo,
 }
 
 impl EmailChangeStep {
-    /// What the link in this mail does; `None`: it has none.
+    /// The action of this mail's link; `None`: it has no link.
     #[must_use]
     pub const fn link(self) -> Option<EmailChangeLink> {
         match self {
@@ -58,7 +58,7 @@ impl EmailChangeStep {
 }
 
 impl EmailChangeLink {
-    /// The token of a link to a change.
+    /// Creates the token of a link to a change.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl EmailChangeLink {
         sealed_text::seal(keys, CONTEXT, &(self, change))
     }
 
-    /// What the token of a link does to which change; `None` if it isn't one.
+    /// The action and the change that a link's token stands for; `None` if it isn't valid.
     #[must_use]
     pub fn read(keys: &SealKeys, token: &str) -> Option<(Self, Uuid)> {
         sealed_text::open(keys, CONTEXT, token)

@@ -1,5 +1,5 @@
-//! Encoded words (RFC 2047), as they are read: adjacent ones of one charset are joined before they are decoded, since
-//! programs fold them at a number of octets, whatever these belong to. The one decoder of all that is received.
+//! Decodes encoded words (RFC 2047). Adjacent words of one charset are joined before decoding, since some programs
+//! split them in the middle of a character. All received headers are decoded here.
 
 mod text;
 
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use self::text::{sextet, words_text};
 
-/// Longest name of a charset with its language, in octets.
+/// Maximum length of a charset with its language, in octets.
 const CHARSET: usize = 64;
 
 /// The text of a header's value, which may be folded. A fold, with the blanks around it, is one space; there is none
@@ -28,7 +28,8 @@ pub fn decoded(value: &[u8]) -> String {
     text.trim_matches([' ', '\t']).to_owned()
 }
 
-/// The header, or a value of it, with adjacent encoded words joined to one, for a parser that decodes each on its own.
+/// The header, or a value of it, with adjacent encoded words joined into one, for a parser that decodes each
+/// separately.
 #[must_use]
 pub fn joined(header: &[u8]) -> Cow<'_, [u8]> {
     let mut joined: Option<Vec<u8>> = None;
@@ -77,7 +78,7 @@ enum Encoding {
     B,
 }
 
-/// An encoded word, and where it stands.
+/// An encoded word and its position.
 #[derive(Debug, Clone, Copy)]
 struct Word<'a> {
     charset: &'a [u8],
@@ -90,7 +91,7 @@ struct Word<'a> {
 /// A part of a value.
 enum Piece<'a> {
     Plain(&'a [u8]),
-    /// Those with nothing but white space between them.
+    /// Encoded words separated only by white space.
     Words(Vec<Word<'a>>),
 }
 
@@ -108,7 +109,7 @@ impl<'a> Pieces<'a> {
         Self { value, at, next }
     }
 
-    /// The first word from `at` on.
+    /// The first encoded word at or after `at`.
     fn word_from(&self, mut at: usize) -> Option<Word<'a>> {
         loop {
             at += memchr::memmem::find(self.value.get(at..)?, b"=?")?;
@@ -150,7 +151,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The encoded word that begins at `begin`. Blanks and `?` within it are taken, as they are written by mistake.
+/// The encoded word that begins at `begin`. Blanks and `?` within it are accepted, as some programs write them.
 fn word(value: &[u8], begin: usize) -> Option<Word<'_>> {
     let rest = value.get(begin..)?.strip_prefix(b"=?")?;
     let length = (rest.iter().take(CHARSET + 1)).position(|byte| *byte == b'?')?;
@@ -176,7 +177,7 @@ fn word(value: &[u8], begin: usize) -> Option<Word<'_>> {
     })
 }
 
-/// Where the data ends with `?=`. It holds no beginning of another word, so that nothing is searched twice.
+/// The position of the closing `?=`. The data can't contain the start of another word, so nothing is scanned twice.
 fn end_of_data(data: &[u8], encoding: Encoding) -> Option<usize> {
     for (place, byte) in data.iter().enumerate() {
         match (byte, encoding) {
@@ -194,7 +195,7 @@ fn begins_another(data: &[u8]) -> bool {
     data.starts_with(b"=?") && !data.starts_with(b"=?=")
 }
 
-/// What may stand in base64 beside its letters.
+/// Whether base64 may contain this byte in addition to its alphabet.
 fn is_filler(byte: u8) -> bool {
     byte == b'=' || byte.is_ascii_whitespace()
 }

@@ -44,7 +44,7 @@ pub enum Event {
         /// Always true: there is no further attempt.
         r#final: bool,
     },
-    /// A recipient's server, or one on the way, has given a message up, or says that it is delayed.
+    /// A server reports that a message was not delivered, or is delayed.
     EmailBounced {
         /// `log_…`
         #[serde(serialize_with = "shown")]
@@ -53,22 +53,22 @@ pub enum Event {
         message_id: Option<String>,
         /// The mailbox.
         from_address: String,
-        /// The recipient that it didn't reach.
+        /// The recipient that wasn't reached.
         to_address: String,
         /// The message's subject.
         subject: String,
         /// `plugin_a` or `plugin_b`.
         #[serde(serialize_with = "shown")]
         plugin: Plugin,
-        /// Whether it is final.
+        /// Whether the failure is permanent.
         bounce_type: BounceType,
         /// RFC 3463, like `5.1.1`.
         status: Option<String>,
-        /// The server's words.
+        /// The server's diagnostic text.
         diagnostic: Option<String>,
         /// ISO 8601, UTC.
         bounced_at: String,
-        /// What the app has attached to the message.
+        /// The app's metadata of the message.
         #[serde(skip_serializing_if = "Metadata::is_empty")]
         metadata: Metadata,
     },
@@ -82,7 +82,7 @@ pub enum Event {
         to_address: String,
         /// The reply's subject.
         subject: String,
-        /// What the app has attached to the message replied to.
+        /// The app's metadata of the message replied to.
         #[serde(skip_serializing_if = "Metadata::is_empty")]
         metadata: Metadata,
     },
@@ -96,15 +96,15 @@ pub enum Event {
         /// Why.
         reason: DisconnectReason,
     },
-    /// The provider no longer lets a mailbox be read: replies and bounces aren't found for now.
+    /// The provider no longer lets the gateway read a mailbox: replies and bounces aren't detected for now.
     MailboxDegraded {
         /// The mailbox.
         #[serde(flatten)]
         mailbox: MailboxEvent,
-        /// The provider's words.
+        /// The provider's error.
         error: String,
     },
-    /// The provider lets a mailbox be read again, after [`Event::MailboxDegraded`].
+    /// The gateway can read a mailbox again, after [`Event::MailboxDegraded`].
     MailboxRecovered(MailboxEvent),
     /// An app was created.
     AppCreated(AppEvent),
@@ -133,9 +133,9 @@ pub struct AppEvent {
 pub struct Emission {
     /// The app that it belongs to.
     pub app: AppId,
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// The log row that it concerns.
+    /// The log row concerned, if any.
     pub log: Option<LogId>,
 }
 
@@ -159,14 +159,14 @@ pub struct EmailEvent {
     pub log_id: LogId,
     /// The mailbox.
     pub from_address: String,
-    /// As the log shows it.
+    /// As in the log.
     pub to_address: String,
-    /// As the log shows it.
+    /// As in the log.
     pub subject: String,
     /// `plugin_a` or `plugin_b`.
     #[serde(serialize_with = "shown")]
     pub plugin: Plugin,
-    /// What the app has attached to it. Only there if there is something.
+    /// The app's metadata; absent if there is none.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
@@ -245,7 +245,7 @@ struct Envelope<'a, D> {
 
 impl<D: Serialize> Envelope<'_, D> {
     fn json(&self) -> String {
-        // Only texts and numbers: serializing them can't fail.
+        // Serializing strings and numbers can't fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -1,9 +1,9 @@
-//! The names of the events: what a webhook configuration may list.
+//! The names of the events that a webhook configuration may list.
 
 use crate::words::words;
 
 words! {
-    /// An event of the catalogue.
+    /// An event in the catalogue.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum EventName {
         /// A message was sent.
@@ -20,9 +20,9 @@ words! {
         UserConnected = "user.connected",
         /// A mailbox is no longer connected.
         UserDisconnected = "user.disconnected",
-        /// The provider no longer lets a mailbox be read.
+        /// The provider no longer lets the gateway read a mailbox.
         MailboxDegraded = "mailbox.degraded",
-        /// It lets the mailbox be read again.
+        /// The gateway can read the mailbox again.
         MailboxRecovered = "mailbox.recovered",
         /// An app was created.
         AppCreated = "app.created",

@@ -1,4 +1,4 @@
-//! The time at which a key stops working, as its owner gives it.
+//! The expiry of a key, as set by its owner.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,13 +7,13 @@ use super::send_at::rfc3339;
 /// The longest time ahead: ten years.
 const FURTHEST: TimeDelta = TimeDelta::days(3_653);
 
-/// Why a key can't expire then.
+/// Why a key can't expire at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExpiresAtError {
-    /// The text is no time.
+    /// The text isn't a time.
     #[error("must be a time with an offset by RFC 3339, such as 2026-12-24T09:00:00+01:00")]
     NoTime,
-    /// It is now, or was before.
+    /// It is now, or in the past.
     #[error("must be later than now")]
     Past,
     /// It is too far ahead.
@@ -24,14 +24,14 @@ pub enum ExpiresAtError {
 /// When a key stops working.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// It doesn't.
+    /// Never.
     Never,
-    /// From this time on.
+    /// At this time.
     At(DateTime<Utc>),
 }
 
 impl Expiry {
-    /// The time, if it has one.
+    /// The time, if any.
     #[must_use]
     pub const fn time(self) -> Option<DateTime<Utc>> {
         match self {
@@ -41,12 +41,12 @@ impl Expiry {
     }
 }
 
-/// Reads a time by RFC 3339, later than `now` and up to ten years ahead, in whole milliseconds as it is shown: a key
-/// never works longer than is said.
+/// Parses an RFC 3339 time, later than `now` and at most ten years ahead, truncated to the milliseconds that are shown:
+/// a key never works longer than its shown expiry.
 ///
 /// # Errors
 ///
-/// [`ExpiresAtError`], which says what is wrong.
+/// [`ExpiresAtError`].
 pub fn parse_expires_at(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, ExpiresAtError> {
     let time =
         rfc3339(text).and_then(|time| DateTime::from_timestamp_millis(time.timestamp_millis()));

@@ -1,10 +1,10 @@
-//! Helpers for fuzz targets, and the targets of this floor. A target takes any bytes and panics if an invariant is
-//! broken.
+//! Helpers for fuzz targets, and the targets of this crate. A target takes any bytes and panics if an invariant is
+//! violated.
 
 #![expect(
     clippy::must_use_candidate,
     clippy::missing_panics_doc,
-    reason = "targets panic where an invariant breaks"
+    reason = "targets panic if an invariant is violated"
 )]
 
 use secrecy::ExposeSecret;

@@ -1,8 +1,8 @@
-//! Bytes in hexadecimal digits.
+//! Bytes as hexadecimal digits.
 
 use std::fmt::Write as _;
 
-/// Two small digits for each byte.
+/// Two lower-case digits per byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len() * 2);

@@ -16,35 +16,35 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub struct InvalidId;
 
 /// A `UUIDv7` for the time `at`; ids made later compare greater, to a quarter of a microsecond (RFC 9562, section 6.2,
-/// method 3), so that lists in the order of their ids are in the order of what happened.
+/// method 3), so that lists ordered by id are chronological.
 #[must_use]
 pub fn uuid_at(at: DateTime<Utc>) -> Uuid {
     let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
-    // A leap second's nanoseconds go beyond a billion.
+    // A leap second has more than a billion nanoseconds.
     let nanoseconds = at.timestamp_subsec_nanos().min(999_999_999);
     let id = Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanoseconds));
     let fraction = u128::from(nanoseconds % 1_000_000) * 4_096 / 1_000_000;
     Uuid::from_u128(id.as_u128() & !(0xfff << 64) | fraction << 64)
 }
 
-/// The smallest `UUIDv7` of the millisecond of `at`: the bound of a range over ids.
+/// The smallest `UUIDv7` of the millisecond of `at`, the bound of an id range.
 #[must_use]
 pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
     let milliseconds = u128::try_from(at.timestamp_millis()).unwrap_or(0);
     Uuid::from_u128(milliseconds << 80)
 }
 
-/// The time in an id, to the millisecond, also in one that [`lowest_uuid_at`] made.
+/// The time in an id, to the millisecond; also for ids from [`lowest_uuid_at`].
 #[must_use]
 pub fn moment_of(id: Uuid) -> DateTime<Utc> {
     let milliseconds = i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX);
     DateTime::from_timestamp_millis(milliseconds).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
-/// The header of outgoing messages that has their log id, by which a bounce that returns it is recognized.
+/// The header with an outgoing message's log id; bounces that return it are recognized by it.
 pub const LOG_ID_HEADER: &str = "X-Mailgate-Id";
 
-/// The version of an app's state that sends depend on: its key, its subscription's status, and who sends as whom. It
-/// changes with every change of these.
+/// The version of the app state that sending depends on: its key, its subscription's status, and its sender addresses.
+/// It changes with each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppVersion(pub Uuid);
 

@@ -1,11 +1,11 @@
-//! The languages of the pages that end users see, and which of them a reader gets.
+//! The languages of the pages for end users, and language negotiation.
 
 use serde::{Deserialize, Serialize};
 
-/// A language that the pages are written in.
+/// A language of the pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Language {
-    /// English, which stands for every language that isn't here.
+    /// English, the fallback.
     #[default]
     #[serde(rename = "en")]
     English,
@@ -24,7 +24,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All, in the order in which pages offer them.
+    /// All, in the order on the pages.
     pub const ALL: [Self; 5] = [
         Self::English,
         Self::German,
@@ -45,7 +45,7 @@ impl Language {
         }
     }
 
-    /// What its speakers call it.
+    /// Its name in the language itself.
     #[must_use]
     pub const fn own_name(self) -> &'static str {
         match self {
@@ -57,8 +57,8 @@ impl Language {
         }
     }
 
-    /// The one that a language tag means: `de-AT` is German. This is RFC 4647 §3.4 for tags of one subtag, where all
-    /// but the first is cut off. An underscore serves too, as in the names of locales.
+    /// The language for a language tag: `de-AT` is German. This is the lookup of RFC 4647 §3.4 with one-subtag tags:
+    /// only the first subtag counts. An underscore is accepted too, as in locale names.
     #[must_use]
     pub fn look_up(tag: &str) -> Option<Self> {
         let first = tag.trim().split(['-', '_']).next()?;
@@ -66,8 +66,8 @@ impl Language {
         all.find(|language| language.tag().eq_ignore_ascii_case(first))
     }
 
-    /// The one that an `Accept-Language` (RFC 9110 §12.5.4) prefers; `None` where it names none of them. Of those that
-    /// weigh the same, the first is taken. `*` names no language, and a weight of 0 refuses one.
+    /// The language that an `Accept-Language` (RFC 9110 §12.5.4) prefers; `None` if it names none of ours. The first
+    /// one wins among equal weights. `*` is ignored, and a weight of 0 excludes a language.
     #[must_use]
     pub fn accepted(ranges: &str) -> Option<Self> {
         let mut best = None;
@@ -89,7 +89,7 @@ impl Language {
     }
 }
 
-/// A weight (RFC 9110 §12.4.2): from 0 to 1, with three digits at most.
+/// A weight (RFC 9110 §12.4.2): from 0 to 1, with at most three digits.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
     let is_number = fraction.len() <= 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,6 +1,6 @@
-//! A process's right to work on messages: a lease that the database confirms, by its own clock. The process measures
-//! from the time of its request, by a clock that can't be set and keeps running while the machine is suspended, so it
-//! never believes in its lease for longer than the database does.
+//! A process's right to work on messages: a lease that the database confirms, by the database's clock. The process
+//! measures from the time of its request, by a clock that can't be set and that runs on while the machine is suspended,
+//! so its lease never lasts longer for the process than for the database.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use super::suspend_aware_instant::SuspendAwareInstant;
 /// How long a process is considered alive without a heartbeat.
 pub const LEASE: Duration = Duration::from_secs(12);
 
-/// After this time without a confirmation a process sends nothing more to a provider.
+/// After this time without confirmation a process stops sending to providers.
 const FRESH: Duration = Duration::from_secs(LEASE.as_secs() / 3);
 
 /// The lease of one process.
@@ -33,7 +33,7 @@ struct Inner {
 }
 
 impl Lease {
-    /// A lease that the database granted on a request at `asked`.
+    /// Creates a lease that the database granted for a request at `asked`.
     #[must_use]
     pub fn new(id: GatewayId, asked: SuspendAwareInstant) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Lease {
         self.inner.id
     }
 
-    /// The database has confirmed it on a request at `asked`, and counts `living` live processes.
+    /// The database has confirmed it for a request at `asked`, and counts `living` live processes.
     pub fn confirm(&self, asked: SuspendAwareInstant, living: usize) {
         *self.confirmed() = asked;
         self.inner.living.store(living.max(1), Ordering::Relaxed);
@@ -64,13 +64,13 @@ impl Lease {
         !self.has_ended() && self.confirmed().elapsed() < FRESH
     }
 
-    /// Number of live processes, including this one, at the last confirmation.
+    /// The number of live processes, including this one, at the last confirmation.
     #[must_use]
     pub fn living(&self) -> usize {
         self.inner.living.load(Ordering::Relaxed)
     }
 
-    /// Another process has ended it; this is irreversible.
+    /// Ends it, as another process has done; this is irreversible.
     pub fn end(&self) {
         self.inner.ended.cancel();
     }

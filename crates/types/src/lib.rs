@@ -1,4 +1,4 @@
-//! The types that everything else shares: ids, secrets, addresses, limits, events. They do no I/O.
+//! The types shared by all crates: ids, secrets, addresses, limits, events. They do no I/O.
 
 pub mod address_limiter;
 pub mod audit;

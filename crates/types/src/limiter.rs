@@ -24,7 +24,7 @@ pub struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
     next_sweep: Mutex<C::Instant>,
 }
 
-/// The keys, which the limiter keeps to itself.
+/// The tracked keys.
 #[derive(Debug)]
 struct Keys<K: Hash + Eq + Clone>(Arc<DefaultKeyedStateStore<K>>);
 
@@ -70,9 +70,9 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
         }
     }
 
-    /// Counts one more event for a key and returns how many are left. While the limiter is full, those that it tracks
-    /// go on as before, and a new one counts as over its limit: a flood of keys neither gets through nor shuts out who
-    /// was there.
+    /// Counts one event for a key and returns how many are left. While the limiter is full, tracked keys are
+    /// unaffected, and a new key counts as over its limit: a flood of keys neither gets through nor displaces known
+    /// ones.
     ///
     /// # Errors
     ///
@@ -92,12 +92,12 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
         })
     }
 
-    /// Whether it tracks a key.
+    /// Whether a key is tracked.
     pub(crate) fn holds(&self, key: &K) -> bool {
         self.keys.0.contains_key(key)
     }
 
-    /// How many keys it tracks.
+    /// The number of tracked keys.
     pub fn held(&self) -> usize {
         self.sweep();
         self.limiter.len()

@@ -17,6 +17,6 @@ words! {
         FailedPerm = "failed_perm",
     }
 
-    /// The text is not a status of a log row.
+    /// The text is not a log status.
     else UnknownLogStatus("must be sent, failed_temp or failed_perm");
 }

@@ -1,4 +1,4 @@
-//! A Message-ID as it is stored and compared.
+//! A Message-ID for storage and comparison.
 
 use sha2::{Digest, Sha256};
 
@@ -23,9 +23,9 @@ pub fn bounded(id: &str) -> String {
     )
 }
 
-/// The Message-IDs in the value of a header, with their angle brackets, as far as they can be told: encoded words, which
-/// may not stand there (RFC 2047 §5), are decoded, and blanks within an id are left out. With them it stands there too,
-/// behind, since a program may have sent a message so.
+/// The Message-IDs in a header's value, with their angle brackets. Invalid forms are tolerated: encoded words
+/// (forbidden by RFC 2047 §5) are decoded, and blanks within an id are removed. The id with its blanks follows, since a
+/// program may have sent it like that.
 #[must_use]
 pub fn all_in(value: &[u8]) -> Vec<String> {
     let text = encoded_words::decoded(value);
@@ -33,7 +33,7 @@ pub fn all_in(value: &[u8]) -> Vec<String> {
     let mut ids = Vec::new();
     let mut add = |id: &str| {
         let words: Vec<&str> = id.split_whitespace().collect();
-        // Programs that encode it may leave `_` as it is, which means a blank there.
+        // Programs that encode it may leave `_` unescaped, which then decodes to a blank.
         let underlined = is_encoded.then(|| words.join("_"));
         for id in [words.concat(), words.join(" ")]
             .into_iter()
@@ -49,7 +49,7 @@ pub fn all_in(value: &[u8]) -> Vec<String> {
         add(rest.split('>').next().unwrap_or(rest));
     }
     if ids.is_empty() {
-        // Some have no brackets, and may be folded within all the same.
+        // Some have no brackets, but may still be folded.
         let words: Vec<&str> = text
             .split([' ', '\t', ',', '<', '>'])
             .filter(|word| !word.is_empty())
@@ -69,8 +69,7 @@ pub fn all_in(value: &[u8]) -> Vec<String> {
     ids
 }
 
-/// A value that encodes its Message-ID, as it is written: programs that send such a one (python/cpython#79986) are
-/// answered by others that copy it.
+/// An encoded Message-ID, verbatim: replies copy it from programs that send it (python/cpython#79986).
 #[must_use]
 pub fn encoded(value: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(value);
@@ -79,7 +78,7 @@ pub fn encoded(value: &[u8]) -> Option<String> {
     is_encoded.then(|| bounded(&words.join(" ")))
 }
 
-/// The ids at both ends, as many as there may be, and not longer together than `bytes`.
+/// Ids from both ends, within the limits on their number and on their total length, `bytes`.
 #[must_use]
 pub fn both_ends(mut ids: Vec<String>, most: usize, bytes: usize) -> Vec<String> {
     let (mut front, mut back, mut room) = (0, ids.len(), bytes);
@@ -104,8 +103,8 @@ pub fn both_ends(mut ids: Vec<String>, most: usize, bytes: usize) -> Vec<String>
     ids
 }
 
-/// Whether this is a single `msg-id` of RFC 5322 §3.6.4: a provider that keeps such a Message-ID finds it again
-/// unchanged, and not finding it means that the provider doesn't have the message.
+/// Whether this is a single `msg-id` (RFC 5322 §3.6.4): a provider stores such a Message-ID unchanged, so a search that
+/// doesn't find it proves that the provider doesn't have the message.
 #[must_use]
 pub fn is_well_formed(id: &str) -> bool {
     let Some(inner) = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')) else {

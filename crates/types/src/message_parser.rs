@@ -11,8 +11,8 @@ static PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
         .with_message_ids()
 });
 
-/// Parses addresses, Message-IDs and the fields of MIME; the others stay as they are. So do dates: from a malformed one,
-/// and from one with a zone of one letter (RFC 5322 §4.3), the parser reads on into the next field, and hides it.
+/// Parses addresses, Message-IDs and MIME fields only. Dates stay raw: after a malformed one, or one with a
+/// single-letter zone (RFC 5322 §4.3), the parser would swallow the next field.
 #[must_use]
 pub fn message_parser() -> &'static MessageParser {
     &PARSER

@@ -1,47 +1,47 @@
-//! What an app attaches to a message for itself: a few texts under names of its own, which the log and the message's
-//! events show again, and no recipient sees.
+//! An app's own metadata on a message: a few strings under keys that it chooses, shown in the log and in the message's
+//! events, and never to recipients.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Texts of a message.
+/// Maximum number of entries per message.
 pub const MOST: usize = 20;
 
-/// Longest name, in characters.
+/// Longest key, in characters.
 pub const KEY_LENGTH: usize = 40;
 
-/// Longest text, in characters.
+/// Longest value, in characters.
 pub const VALUE_LENGTH: usize = 500;
 
-/// Why a text is not taken.
+/// Why an entry is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMetadata {
     /// There are too many.
     #[error("may have 20 keys at most")]
     TooMany,
-    /// The name could not stand in a header's name, or is too long.
+    /// The key can't be part of a header's name, or is too long.
     #[error("is no key: 1 to 40 ASCII letters, digits, and any of _ - .")]
     Key,
-    /// The name is there already, if perhaps in other letters: names of headers know no case.
+    /// The key is a duplicate, ignoring case as in header names.
     #[error("is given twice: keys that differ only in upper and lower case are the same")]
     Twice,
-    /// The text contains a line break or another control character.
+    /// The value contains a line break or another control character.
     #[error("must not contain control characters")]
     Control,
-    /// The text is too long.
+    /// The value is too long.
     #[error("may have 500 characters at most")]
     TooLong,
 }
 
-/// The texts by their names, which are spelled as they were given.
+/// The values by their keys, in their original spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Metadata(BTreeMap<String, String>);
 
 impl Metadata {
-    /// Adds a text.
+    /// Adds an entry.
     pub fn insert(&mut self, key: &str, value: &str) -> Result<(), InvalidMetadata> {
         if self.0.len() >= MOST {
             return Err(InvalidMetadata::TooMany);
@@ -65,27 +65,27 @@ impl Metadata {
         Ok(())
     }
 
-    /// There are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The keys and their texts, in the order of the keys.
+    /// The entries, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
             .map(|(key, text)| (key.as_str(), text.as_str()))
     }
 
-    /// How they are stored; `None` if there are none.
+    /// The stored form; `None` if empty.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {
-        // Texts only: they can always be written.
+        // Serializing strings can't fail.
         (!self.is_empty()).then(|| serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// What was stored.
+    /// Parses the stored form.
     #[must_use]
     pub fn from_stored(stored: Option<Value>) -> Self {
         let texts = stored.and_then(|stored| serde_json::from_value(stored).ok());

@@ -26,7 +26,7 @@ pub enum InvalidNamedAddress {
          take it for the address"
     )]
     NameLikeAddress,
-    /// The name contains an address other than the one after it.
+    /// The name contains an address different from the one after it.
     #[error("the name holds an address other than the one behind it")]
     NameOfAnother,
     /// The name is too long.
@@ -71,7 +71,7 @@ impl NamedAddress {
             return Err(InvalidNamedAddress::NameTooLong);
         }
         let address = EmailAddress::parse(address)?;
-        // Other names would be encoded (RFC 2047), and some readers decode first and search for the address then.
+        // Other names would be encoded (RFC 2047), and some mail clients decode before they look for the address.
         let is_quoted = name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !name.contains("=?")
             && !name.contains("  ");

@@ -19,7 +19,7 @@ const MAPPED: u8 = 96;
 )]
 pub struct InvalidNetwork;
 
-/// A network, or a single address. Its host bits are zero, and what is mapped from IPv4 is IPv4.
+/// A network, or a single address. Its host bits are zero, and IPv4-mapped addresses are IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network(IpNet);
 
@@ -49,21 +49,21 @@ fn canonical(net: IpNet) -> IpNet {
     v4.map_or(net, IpNet::V4)
 }
 
-/// Networks; a list without any allows every address.
+/// Networks; an empty list allows every address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(Arc<[Network]>);
 
 impl Networks {
-    /// Reads them as the database has them.
+    /// Parses networks from the database.
     ///
     /// # Errors
     ///
-    /// [`InvalidNetwork`] if any isn't a network: a list must not be taken for a wider one.
+    /// [`InvalidNetwork`] if any is invalid: skipping it could make the list empty, which allows everything.
     pub fn parse(texts: &[String]) -> Result<Self, InvalidNetwork> {
         texts.iter().map(|text| text.parse()).collect()
     }
 
-    /// Whether a client at this address is allowed; `None` is one whose address isn't known.
+    /// Whether a client at this address is allowed; `None` is an unknown address.
     #[must_use]
     pub fn allow(&self, address: Option<IpAddr>) -> bool {
         let contain = |address: IpAddr| {
@@ -73,7 +73,7 @@ impl Networks {
         self.0.is_empty() || address.is_some_and(contain)
     }
 
-    /// As they are shown and stored.
+    /// Their text form for display and storage.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.0.iter().map(Network::to_string).collect()
@@ -81,7 +81,7 @@ impl Networks {
 }
 
 impl FromIterator<Network> for Networks {
-    /// Each once, in the order given.
+    /// Removes duplicates, and keeps the order.
     fn from_iter<I: IntoIterator<Item = Network>>(networks: I) -> Self {
         let mut kept: Vec<Network> = Vec::new();
         for network in networks {
@@ -117,7 +117,7 @@ mod tests {
             ("::ffff:192.0.2.0/120", "192.0.2.99", "192.0.3.0"),
             ("2001:db8::/32", "2001:db8:5::1", "2001:db9::1"),
             ("2001:db8::1", "2001:db8::1", "2001:db8::2"),
-            // All of IPv6 is not IPv4, and the reverse.
+            // All of IPv6 doesn't include IPv4, and vice versa.
             ("::/0", "2001:db8::1", "192.0.2.1"),
             ("0.0.0.0/0", "::ffff:192.0.2.1", "2001:db8::1"),
         ] {
@@ -163,7 +163,7 @@ mod tests {
             let address = Ipv6Addr::from(address);
             let network: Network = format!("{address}/{length}").parse().unwrap();
             let list: Networks = [network].into_iter().collect();
-            // Nothing mapped from IPv4 is left in what isn't IPv4.
+            // No IPv4-mapped address stays IPv6.
             prop_assert!(list.allow(Some(address.into())) || address.to_ipv4_mapped().is_some());
         }
     }

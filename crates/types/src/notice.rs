@@ -1,4 +1,4 @@
-//! Notices that are mailed to a subscriber.
+//! Notices mailed to a subscriber.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::email_change::EmailChangeStep;
 pub struct AmountDue {
     /// In the currency's smallest unit.
     pub minor_units: i64,
-    /// Three letters in lower case (ISO 4217).
+    /// Three lower-case letters (ISO 4217).
     pub currency: String,
 }
 
@@ -27,10 +27,10 @@ pub enum Notice {
         amount_due: AmountDue,
         /// The provider's page for paying the invoice, if there is one.
         payment_url: Option<String>,
-        /// When the provider retries by itself, if it does.
+        /// When the provider retries automatically, if it does.
         next_attempt: Option<DateTime<Utc>>,
     },
-    /// A payment needs confirmation by its owner.
+    /// A payment needs the customer's confirmation.
     PaymentActionRequired {
         /// The amount due.
         amount_due: AmountDue,
@@ -41,7 +41,7 @@ pub enum Notice {
     TrialWillEnd {
         /// When it ends.
         trial_end: DateTime<Utc>,
-        /// Whether there is a payment method, so that the subscription continues by itself.
+        /// Whether there is a payment method, so that the subscription continues.
         has_payment_method: bool,
     },
     /// The API secret was renewed.
@@ -53,13 +53,13 @@ pub enum Notice {
         /// The recipient: the account's address at the renewal, or one that it had shortly before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
-        /// What links are mailed there.
+        /// The kind of links mailed there.
         #[serde(default)]
         reader: RenewalReader,
     },
     /// The operator has suspended the account: nothing is sent until it is resumed.
     AccountSuspended {
-        /// When, or since when the reason is this one.
+        /// When the account was suspended, or the reason last changed.
         at: DateTime<Utc>,
         /// Why.
         reason: String,
@@ -69,17 +69,17 @@ pub enum Notice {
         /// When.
         at: DateTime<Utc>,
     },
-    /// The account's address is to change, or has.
+    /// The account's address is changing, or has changed.
     EmailChange {
-        /// How far it is.
+        /// The step of the change.
         step: EmailChangeStep,
-        /// Its id.
+        /// The change's id.
         id: Uuid,
-        /// The address that is replaced.
+        /// The old address.
         former_email: String,
-        /// The address that replaces it.
+        /// The new address.
         email: String,
-        /// When this step was made.
+        /// When this step happened.
         at: DateTime<Utc>,
         /// The client's address.
         address: Option<IpAddr>,
@@ -90,17 +90,17 @@ pub enum Notice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RenewalReader {
-    /// Who reads the account's address: a link that is mailed there renews the secret too.
+    /// The account's address: links mailed there can renew the secret too.
     #[default]
     Established,
-    /// Who reads an address that it has had for a short time: by a link the secret isn't renewed.
+    /// A recently changed address: links mailed there can't renew the secret.
     New,
-    /// Who reads the one before that: it can be taken back.
+    /// The address before the change, which can be restored.
     Former,
 }
 
 impl Notice {
-    /// The name that it is stored under.
+    /// Its name in the database.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl Notice {
         }
     }
 
-    /// Who is told, if it isn't whatever address the account has when the mail is sent.
+    /// The recipient, if it isn't the account's address at the time of sending.
     #[must_use]
     pub fn recipient(&self) -> Option<&str> {
         match self {
@@ -140,7 +140,7 @@ impl Notice {
         }
     }
 
-    /// Whether it is about payments, of which a subscriber hears nowhere else.
+    /// Whether it is about payments; there is no other notice of these.
     #[must_use]
     pub const fn is_of_payments(&self) -> bool {
         !matches!(

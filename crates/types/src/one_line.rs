@@ -1,7 +1,7 @@
 //! Untrusted text on one line.
 
-/// The text with its control characters replaced by spaces, so that it can't start a line of its own and the database
-/// accepts it, truncated to `bytes`.
+/// The text with control characters replaced by spaces, so that it can't start a new line and the database accepts it,
+/// truncated to `bytes`.
 #[must_use]
 pub fn one_line(text: &str, bytes: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes));

@@ -1,14 +1,14 @@
-//! A time that has certainly passed, by which alone things are deleted that are kept for a time.
+//! A time that has certainly passed, the only basis for deletion by age.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use super::clock::SharedClock;
 
-/// How far ahead of the database's clock the machine's is believed, for [`kept_from`].
+/// How far the machine's clock may be ahead of the database's to be believed, for [`kept_from`].
 const BELIEVED: TimeDelta = TimeDelta::days(2);
 
-/// A time that has certainly passed ([`Clock::certainly_past`](super::clock::Clock::certainly_past)), or an earlier one.
-/// All that deletes by age takes one, so that no other clock can be meant.
+/// A time that has certainly passed ([`Clock::certainly_past`](super::clock::Clock::certainly_past)), or an earlier
+/// one. Every deletion by age takes one, so that no other clock can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Past(DateTime<Utc>);
 
@@ -19,7 +19,7 @@ impl Past {
         Self(clock.certainly_past())
     }
 
-    /// So much before it: what is older has been kept for as long. No time for a negative length.
+    /// The time this long before it: older data has been kept long enough. Negative lengths count as zero.
     #[must_use]
     pub fn before(self, kept: TimeDelta) -> Self {
         let kept = kept.max(TimeDelta::zero());
@@ -27,7 +27,7 @@ impl Past {
         Self(before.unwrap_or(DateTime::<Utc>::MIN_UTC))
     }
 
-    /// The earlier one of it and another time.
+    /// The earlier of it and another time.
     #[must_use]
     pub fn or_earlier(self, other: DateTime<Utc>) -> Self {
         Self(self.0.min(other))
@@ -39,7 +39,7 @@ impl Past {
         Self(self.day().and_time(NaiveTime::MIN).and_utc())
     }
 
-    /// Its day: earlier ones have passed.
+    /// Its day; earlier days have passed.
     #[must_use]
     pub fn day(self) -> NaiveDate {
         self.0.date_naive()
@@ -58,8 +58,8 @@ impl Past {
     }
 }
 
-/// When a time begins for which something is kept from now on: by the later one of the database's clock and the
-/// machine's, so that the one that is behind doesn't shorten it once it is set right.
+/// The start of a retention period that begins now: the later of the database's clock and the machine's, so that the
+/// period isn't shortened once the slower clock is corrected.
 #[must_use]
 pub fn kept_from(clock: &SharedClock) -> DateTime<Utc> {
     let ahead = clock.ahead().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Patience with what comes slowly: a client that trickles its data can't keep its slot for ever, however fast it began.
+//! Patience with slow clients: one that trickles its data can't keep its slot forever, however fast it began.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// For a message that starts after this many octets of content.
+    /// Creates the patience for a message that starts after this many octets of content.
     #[must_use]
     pub fn new(most: Duration, octets_per_second: u32, octets: u64) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Patience {
         self.left
     }
 
-    /// The client let this much time pass.
+    /// Records that the client let this much time pass.
     pub fn waited(&mut self, time: Duration) {
         self.left = self.left.saturating_sub(time);
     }

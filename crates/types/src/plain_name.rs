@@ -3,8 +3,8 @@
 /// Longest name, in characters.
 const LENGTH: usize = 80;
 
-/// A name that is nothing but one. Whoever signs up chooses it and the address that it is sent to, which may
-/// be another's: so it begins no line, turns no text around, ends no quotation, and mail programs make no link of it.
+/// Sanitizes a name. The person who signs up chooses both it and the address that it is mailed to, which may be
+/// somebody else's: so it can't start a line, reverse text, end a quotation, or become a link in a mail client.
 #[must_use]
 pub fn plain_name(text: &str) -> String {
     let text = text.replace(
@@ -34,8 +34,7 @@ fn is_quotation_mark(letter: char) -> bool {
     )
 }
 
-/// Characters that show nothing themselves and change how others are shown (Unicode's category Cf, as far as
-/// names have no use for it).
+/// Invisible characters that change how others are shown (Unicode's category Cf, except those that names need).
 pub(crate) fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'

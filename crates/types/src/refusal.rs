@@ -1,9 +1,9 @@
-//! Why a message was refused before a mailbox was chosen for it.
+//! Why a message was refused before a mailbox was selected.
 
 use crate::words::words;
 
 words! {
-    /// Why it was refused: the error code of the REST API, or its counterpart in SMTP.
+    /// The reason for a refusal: the error code of the REST API, or its counterpart in SMTP.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum RefusalReason {
         /// 402, or SMTP 451: the operator has suspended the account.
@@ -28,6 +28,6 @@ words! {
         MalformedMessage = "malformed_message",
     }
 
-    /// The text is not the name of a reason.
+    /// The text isn't the name of a reason.
     else UnknownReason("is no reason of a refusal");
 }

@@ -1,9 +1,9 @@
-//! What an additional API secret may be used for.
+//! The scopes of additional API secrets.
 
 use crate::words::words;
 
 words! {
-    /// A permission of an additional API secret. Each stands alone: to write doesn't include to read.
+    /// A permission of an additional API secret. Scopes are independent: writing doesn't include reading.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum Scope {
         /// List and show apps, with their users and the names of their send keys.

@@ -1,9 +1,8 @@
 //! Sealed secrets and keyed lookup digests.
 //!
-//! A secret that must be shown or used again is stored in the database sealed by an AEAD with a configured key; each
-//! sealed value includes that key's id, so that keys can be rotated. A secret that a caller presents is found by its
-//! digest under a key derived from the same one, so a stolen database neither reveals the secrets nor lets anyone test
-//! guesses.
+//! A secret that must be shown or used again is stored sealed: encrypted by an AEAD with a configured key. Each sealed
+//! value includes that key's id, so that keys can be rotated. A presented secret is looked up by a digest keyed with a
+//! derived key, so a stolen database neither reveals secrets nor lets anyone test guesses.
 
 use std::fmt::{Debug, Formatter};
 
@@ -25,7 +24,7 @@ const NONCE_BYTES: usize = 24;
 /// Why the configured keys can't be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSealKeys {
-    /// None is configured.
+    /// No key is configured.
     #[error(
         "is empty: give at least one key as id:base64 (make one with: echo \"k1:$(openssl rand -base64 32)\")"
     )]
@@ -67,14 +66,14 @@ pub enum SealError {
 
 struct SealKey {
     id: String,
-    /// The prefix of everything that it seals.
+    /// The prefix of all values that it seals.
     prefix: Vec<u8>,
     cipher: XChaCha20Poly1305,
     lookup: Hmac<Sha256>,
     addresses: Hmac<Sha256>,
 }
 
-/// Hashes mail addresses for log lines: equal addresses get equal hashes, and without the key guesses can't be tested.
+/// Hashes email addresses for log lines: equal addresses get equal hashes, and guesses can't be tested without the key.
 #[derive(Clone)]
 pub struct AddressHash(Hmac<Sha256>);
 
@@ -143,13 +142,13 @@ impl SealKeys {
         self.others.iter().map(|key| key.id.as_str()).collect()
     }
 
-    /// The prefix of everything sealed with the first key, and of nothing else.
+    /// The prefix of exactly the values sealed with the first key.
     #[must_use]
     pub fn first_prefix(&self) -> &[u8] {
         &self.first.prefix
     }
 
-    /// Seals `secret` for `context` (table, column and row): it can't be unsealed for another one.
+    /// Seals `secret` for `context` (table, column and row); no other context unseals it.
     ///
     /// # Errors
     ///
@@ -175,11 +174,11 @@ impl SealKeys {
         Ok(value)
     }
 
-    /// Unseals what [`Self::seal`] sealed for the same `context`.
+    /// Unseals a value that [`Self::seal`] sealed for the same `context`.
     ///
     /// # Errors
     ///
-    /// [`UnsealError`] if the key is missing or the value isn't what was sealed for this context.
+    /// [`UnsealError`] if the key is missing, or the value wasn't sealed for this context.
     pub fn unseal(&self, context: &str, value: &[u8]) -> Result<SecretString, UnsealError> {
         let (&[version, id_length], rest) =
             value.split_first_chunk().ok_or(UnsealError::Damaged)?;

@@ -1,5 +1,5 @@
-//! Values that are handed out as text, in URLs, and trusted when they come back: sealed, so that they can't be read,
-//! modified or forged, and needn't be stored.
+//! Sealed values in URLs: they can't be read, modified or forged, so they are trusted when they come back, and needn't
+//! be stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::seal::{SealError, SealKeys};
 
-/// Longest text that is unsealed, in bytes: values hold a callback URL (2,048 bytes), user ids (1,020) and the like.
+/// Maximum length to unseal, in bytes: values hold a callback URL (2,048 bytes), user ids (1,020) and the like.
 const LONGEST: usize = 16 * 1024;
 
 /// Seals a value for a use (`context`) as text that is safe in a URL.
@@ -22,7 +22,7 @@ pub fn seal<T: Serialize>(keys: &SealKeys, context: &str, value: &T) -> Result<S
     Ok(URL_SAFE_NO_PAD.encode(keys.seal(context, &json)?))
 }
 
-/// The value that [`seal`] sealed for the same use; `None` for anything else.
+/// Unseals a value that [`seal`] sealed for the same use; `None` for anything else.
 #[must_use]
 pub fn open<T: DeserializeOwned>(keys: &SealKeys, context: &str, text: &str) -> Option<T> {
     if text.len() > LONGEST {

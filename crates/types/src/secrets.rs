@@ -1,4 +1,4 @@
-//! The keys that apps and subscribers hold: `sk_`, `sek_`, `pk_` and `whs_`; and what signs in to the portal.
+//! The keys of apps and subscribers: `sk_`, `sek_`, `pk_` and `whs_`; and the portal's session and link tokens.
 
 use std::fmt::{Debug, Formatter};
 
@@ -11,7 +11,7 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// Length of 32 bytes in base 62: `ceil(256 / log2(62))`.
 const LENGTH: usize = 43;
 
-/// The operating system provided no randomness.
+/// The operating system provided no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no randomness")]
 pub struct NoRandomness;
@@ -44,7 +44,7 @@ fn base62(mut number: [u8; 32]) -> String {
     digits.iter().map(|digit| char::from(*digit)).collect()
 }
 
-/// Whether `text` has the form of a key with this prefix. It doesn't say whether such a key exists.
+/// Whether `text` has the form of a key with this prefix, existing or not.
 fn has_form(prefix: &str, text: &str) -> bool {
     text.strip_prefix(prefix).is_some_and(|rest| {
         rest.len() == LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -74,7 +74,7 @@ macro_rules! key {
                 has_form($prefix, text).then(|| Self(SecretString::from(text)))
             }
 
-            /// The key in clear, for its owner.
+            /// The key in plaintext, for its owner.
             #[must_use]
             pub fn expose(&self) -> &str {
                 self.0.expose_secret()
@@ -110,12 +110,12 @@ key!(
     "whs_"
 );
 key!(
-    /// A session of the portal, in a cookie.
+    /// A portal session, in a cookie.
     SessionToken,
     "mgs_"
 );
 key!(
-    /// Signs in to the portal once, in an address.
+    /// The token of a one-time sign-in link to the portal.
     LinkToken,
     "mgl_"
 );
@@ -130,7 +130,7 @@ mod tests {
         let mut sixty_three = [0; 32];
         sixty_three[31] = 63;
         assert_eq!(base62(sixty_three), format!("{}11", "0".repeat(41)));
-        // 2^256 - 1, calculated with another program's big integers.
+        // 2^256 - 1, calculated by another program.
         assert_eq!(
             base62([0xff; 32]),
             "yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1"

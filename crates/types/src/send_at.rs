@@ -1,24 +1,24 @@
-//! The time at which a message is to leave, as its sender gives it.
+//! The time for which a message is scheduled.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// The longest time ahead.
 pub const FURTHEST: TimeDelta = TimeDelta::days(30);
 
-/// Longest text of a time in octets: beyond it lies nothing that a clock says.
+/// Maximum length of a time's text, in octets: no valid time is longer.
 const TEXT_LENGTH: usize = 100;
 
-/// A time ahead, in whole milliseconds as all times of the log are.
+/// A scheduled time, in whole milliseconds like all times of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendAt(DateTime<Utc>);
 
 /// Why a message can't be scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendAtError {
-    /// The text is no time.
+    /// The text isn't a time.
     #[error("must be a time with an offset by RFC 3339, such as 2026-12-24T09:00:00+01:00")]
     NoTime,
-    /// It is now, or was before.
+    /// It is now, or in the past.
     #[error("must be later than now")]
     Past,
     /// It is too far ahead.
@@ -27,13 +27,13 @@ pub enum SendAtError {
 }
 
 impl SendAt {
-    /// Reads a time by RFC 3339, up to 30 days from `now`. It may have passed: whether it is still ahead is for
-    /// [`SendAt::is_ahead`] to say, once it is known that this isn't the repetition of an earlier request.
+    /// Parses an RFC 3339 time, up to 30 days from `now`. It may be in the past: the caller checks [`SendAt::is_ahead`]
+    /// once it knows that this isn't the repetition of an earlier request.
     pub fn parse(text: &str, now: DateTime<Utc>) -> Result<Self, SendAtError> {
         Self::checked(rfc3339(text), now)
     }
 
-    /// As [`SendAt::parse`], and also a date as message headers have it (RFC 5322 §3.3).
+    /// Like [`SendAt::parse`], but also accepts dates in the form of message headers (RFC 5322 §3.3).
     pub fn parse_header(text: &str, now: DateTime<Utc>) -> Result<Self, SendAtError> {
         let text = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         let date = || {
@@ -67,7 +67,7 @@ impl SendAt {
     }
 }
 
-/// With `T`, as RFC 3339 §5.6 has it, and an offset.
+/// Parses a time with `T` (RFC 3339 §5.6) and an offset.
 pub(crate) fn rfc3339(text: &str) -> Option<DateTime<Utc>> {
     let is_plain =
         text.len() <= TEXT_LENGTH && matches!(text.as_bytes().get(10), Some(b'T' | b't'));
@@ -75,7 +75,7 @@ pub(crate) fn rfc3339(text: &str) -> Option<DateTime<Utc>> {
     time.ok().map(|time| time.to_utc())
 }
 
-/// The first whole millisecond that isn't before the time: a message never leaves early.
+/// The time, rounded up to a whole millisecond: a message is never sent early.
 fn up_to_milliseconds(time: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let whole = DateTime::from_timestamp_millis(time.timestamp_millis())?;
     if whole < time && time.timestamp_subsec_nanos() < 1_000_000_000 {
@@ -94,7 +94,7 @@ mod tests {
         "2026-02-01T12:00:00Z".parse().unwrap_or_default()
     }
 
-    /// With the check that comes later.
+    /// Includes the later check.
     fn shown(at: SendAt) -> Result<String, SendAtError> {
         let is_ahead = at.is_ahead(now());
         is_ahead

@@ -1,5 +1,5 @@
-//! Places that several holders share: so many in all, and of these so many for one of them. Whoever has its own in use
-//! waits for itself, and for nobody else.
+//! Slots that several holders share, limited in total and per holder. A holder at its own limit waits without taking a
+//! shared slot from others.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// There was no place within the time.
+/// No slot became free in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("all places are in use")]
 pub struct Busy;
 
-/// The places, for holders of type `K`.
+/// The slots, for holders of type `K`.
 #[derive(Debug, Clone)]
 pub struct SharedPlaces<K> {
     all: Arc<Semaphore>,
@@ -24,14 +24,14 @@ pub struct SharedPlaces<K> {
 
 type Holders<K> = Arc<Mutex<HashMap<K, Holder>>>;
 
-/// Somebody who has places or waits for some.
+/// A holder that has slots or waits for some.
 #[derive(Debug)]
 struct Holder {
     own: Arc<Semaphore>,
     joined: usize,
 }
 
-/// One of a holder's that may take a place, and counts until it is dropped.
+/// A holder's claim to a slot; it counts until it is dropped.
 #[derive(Debug)]
 pub struct Joined<K: Eq + Hash> {
     holders: Holders<K>,
@@ -40,7 +40,7 @@ pub struct Joined<K: Eq + Hash> {
     all: Arc<Semaphore>,
 }
 
-/// A place, until it is dropped.
+/// A slot, released on drop.
 #[derive(Debug)]
 pub struct Place {
     // Neither semaphore is ever closed.
@@ -48,7 +48,7 @@ pub struct Place {
 }
 
 impl<K: Eq + Hash + Clone> SharedPlaces<K> {
-    /// `all` places, of which one holder has up to `each`.
+    /// Creates `all` slots, with up to `each` per holder.
     #[must_use]
     pub fn new(all: usize, each: usize) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl<K: Eq + Hash + Clone> SharedPlaces<K> {
         }
     }
 
-    /// Places of which each holder has `each`, whatever the others have.
+    /// Creates `each` slots per holder, without a limit in total.
     #[must_use]
     pub fn unshared(each: usize) -> Self {
         Self::new(Semaphore::MAX_PERMITS, each)
     }
 
-    /// One more of this holder's, unless `most` of it have a place or wait for one.
+    /// Creates a claim for this holder, unless it has `most` claims already.
     #[must_use]
     pub fn join(&self, key: K, most: usize) -> Option<Joined<K>> {
         let mut holders = lock(&self.holders);
@@ -84,7 +84,7 @@ impl<K: Eq + Hash + Clone> SharedPlaces<K> {
         })
     }
 
-    /// A place for this holder, if there is one within `patience`.
+    /// Takes a slot for this holder, if one is free within `patience`.
     ///
     /// # Errors
     ///
@@ -101,9 +101,9 @@ impl<K: Eq + Hash + Clone> SharedPlaces<K> {
 }
 
 impl<K: Eq + Hash> Joined<K> {
-    /// A place, as soon as there is one.
+    /// Takes a slot, as soon as one is free.
     pub async fn place(&self) -> Place {
-        // Its own first: nobody waits for itself in front of the others.
+        // The holder's own limit first: waiting for it must not occupy a shared slot.
         let own = Arc::clone(&self.own).acquire_owned().await.ok();
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
         Place {
@@ -111,7 +111,7 @@ impl<K: Eq + Hash> Joined<K> {
         }
     }
 
-    /// A place, if there is one within `patience`.
+    /// Takes a slot, if one is free within `patience`.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ mod tests {
             "four in all"
         );
         drop(third);
-        // Whoever waits for its own keeps no place of all from anybody.
+        // Waiting for one's own limit takes no slot from others.
         let joined = places.join('a', 3).ok_or(Busy)?;
         assert!(places.join('a', 3).is_none());
         let waiting = tokio::spawn(async move { (joined.place().await, joined) });

@@ -3,14 +3,14 @@
 use crate::words::words;
 
 words! {
-    /// What somebody showed who signed in.
+    /// The credential of a sign-in.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum SignedInBy {
         /// The API secret.
         ApiSecret = "api_secret",
-        /// A link that was mailed to the subscriber.
+        /// A link mailed to the subscriber.
         Link = "link",
-        /// A link that was minted with the API secret.
+        /// A link minted with the API secret.
         Minted = "minted",
     }
 

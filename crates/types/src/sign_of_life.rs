@@ -1,15 +1,15 @@
-//! The last sign of life that a gateway has left in the database: whether the database's clock is trusted, and so
-//! whether things are deleted by their age.
+//! The last sign of life that a gateway recorded in the database. It decides whether the database's clock is trusted,
+//! and so whether data is deleted by age.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A clock that has moved on by more than this since the last sign of life is not trusted: it may have been set wrong.
+/// A clock that has advanced by more than this since the last sign of life is not trusted: it may have been set wrong.
 const GAP: TimeDelta = TimeDelta::days(7);
 
-/// How long it must go on without a break until it is trusted all the same.
+/// How long it must run without a break before it is trusted again.
 const HELD: TimeDelta = TimeDelta::days(1);
 
-/// What counts as a break. There is a sign of life each minute.
+/// The length of a break. There is a sign of life each minute.
 const BREAK: TimeDelta = TimeDelta::hours(1);
 
 /// The last sign of life of any gateway, by the database's clock.
@@ -17,14 +17,14 @@ const BREAK: TimeDelta = TimeDelta::hours(1);
 pub struct SignOfLife {
     /// When it was.
     pub observed_at: DateTime<Utc>,
-    /// The last time that was trusted.
+    /// The last trusted time.
     pub trusted_at: DateTime<Utc>,
-    /// Since when deletions are held back; `None`: they aren't.
+    /// When deletions were suspended; `None`: they aren't.
     pub held_since: Option<DateTime<Utc>>,
 }
 
 impl SignOfLife {
-    /// A time that is trusted, whatever was before.
+    /// A sign of life at a time that is trusted unconditionally.
     #[must_use]
     pub fn trusted(now: DateTime<Utc>) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl SignOfLife {
         }
     }
 
-    /// The next one.
+    /// The next sign of life.
     #[must_use]
     pub fn next(self, now: DateTime<Utc>) -> Self {
         let gap = now - self.observed_at;
@@ -55,7 +55,7 @@ impl SignOfLife {
         }
     }
 
-    /// When deletions are held back no longer, if nothing else happens.
+    /// When deletions resume, if nothing else happens.
     #[must_use]
     pub fn held_until(self) -> Option<DateTime<Utc>> {
         self.held_since.map(|since| since + HELD)
@@ -68,7 +68,7 @@ mod tests {
 
     const START: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-    /// One a minute, for so long.
+    /// One sign of life per minute, for this long.
     fn live(mut sign: SignOfLife, length: TimeDelta) -> SignOfLife {
         let end = sign.observed_at + length;
         while sign.observed_at < end {
@@ -138,7 +138,7 @@ mod tests {
             assert!(live(next, TimeDelta::hours(23)).held_since.is_some());
             assert!(live(next, TimeDelta::hours(24)).held_since.is_none());
         }
-        // A restart of a gateway is none.
+        // A gateway's restart is not a break.
         let next = sign.next(sign.observed_at + TimeDelta::minutes(30));
         assert_eq!(next.held_since, sign.held_since);
         assert!(live(next, TimeDelta::minutes(30)).held_since.is_none());

@@ -1,5 +1,5 @@
-//! The signing secret of a webhook configuration: `whsec_` and base64, as in Standard Webhooks, or a text chosen by the
-//! customer.
+//! The signing secret of a webhook configuration: `whsec_` and base64, as in Standard Webhooks, or any string chosen by
+//! the customer.
 
 use std::fmt::{Debug, Formatter};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const GENERATED: usize = 32;
 /// Characters shown at each end of a truncated secret, at most a quarter of it.
 const SHOWN: usize = 4;
 
-/// How long a secret that was replaced still signs beside the new one.
+/// How long a replaced secret still signs alongside the new one.
 pub const OVERLAP: Duration = Duration::from_hours(24);
 
 /// Why a secret is rejected.
@@ -32,17 +32,17 @@ pub enum InvalidSigningSecret {
 }
 
 words! {
-    /// How the key is derived from a secret.
+    /// How the key is derived from the secret.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum SecretEncoding {
         /// `whsec_` and base64 of 24 to 64 bytes, which are the key.
         Base64 = "base64",
-        /// Any other text: its own bytes, prefix included, are the key.
+        /// Any other string: its bytes, prefix included, are the key.
         Raw = "raw",
     }
 }
 
-/// The key in a secret in Standard Webhooks' own form; `None` for any other text, whose own bytes are the key.
+/// The key in a secret in Standard Webhooks' form; `None` for any other string, whose bytes are the key.
 #[must_use]
 pub fn encoded_key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let key = STANDARD.decode(text.strip_prefix(PREFIX)?).ok();
@@ -86,13 +86,13 @@ impl SigningSecret {
         }
     }
 
-    /// The secret in clear, for its owner.
+    /// The secret in plaintext, for its owner.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// The secret in the form that the signer takes.
+    /// The secret in the signer's form.
     #[must_use]
     pub fn text(&self) -> &SecretString {
         &self.0

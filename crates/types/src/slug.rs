@@ -3,7 +3,7 @@
 /// Longest slug, without the suffix that distinguishes apps of the same name.
 const MAXIMUM_LENGTH: usize = 64;
 
-/// The slug of an app whose name leaves nothing.
+/// The slug for a name without usable characters.
 const FALLBACK: &str = "app";
 
 /// The name in lower case, spaces removed, transliterated to `[a-z0-9-]`.

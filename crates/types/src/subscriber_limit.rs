@@ -4,7 +4,7 @@ use crate::words::words;
 use std::ops::RangeInclusive;
 
 words! {
-    /// What is limited for each subscriber.
+    /// A limit per subscriber.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum SubscriberLimit {
         /// Its apps.
@@ -13,17 +13,17 @@ words! {
         Mailboxes = "mailboxes",
         /// End users of all its apps.
         EndUsers = "end_users",
-        /// Messages of all its apps that are scheduled, or wait for their next attempt.
+        /// Scheduled and waiting messages of all its apps.
         WaitingMessages = "waiting_messages",
-        /// Their bytes.
+        /// The bytes of these messages.
         WaitingBytes = "waiting_bytes",
-        /// Requests and messages of one of its keys in a second.
+        /// Requests and messages per key and second.
         RequestsPerSecond = "requests_per_second",
     }
 }
 
 impl SubscriberLimit {
-    /// The setting that holds for subscribers without a limit of their own.
+    /// The setting with the default for all subscribers.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -36,12 +36,12 @@ impl SubscriberLimit {
         }
     }
 
-    /// Its values, as of the setting.
+    /// The permitted values, as for the setting.
     #[must_use]
     pub const fn range(self) -> RangeInclusive<i64> {
         match self {
             Self::Apps | Self::RequestsPerSecond => 1..=1_000_000,
-            // Links that anybody can write have half of them.
+            // Half of them are for bare links, which anyone can write.
             Self::Mailboxes | Self::EndUsers => 2..=100_000_000,
             Self::WaitingMessages => 1..=100_000_000,
             Self::WaitingBytes => 1_024..=1 << 50,

@@ -1,4 +1,4 @@
-//! The status of a subscription, and what it permits.
+//! The status of a subscription, and the sending permission that follows.
 
 use std::sync::Arc;
 
@@ -15,40 +15,40 @@ words! {
         Active = "active",
         /// A payment failed.
         PastDue = "past_due",
-        /// An invoice stays unpaid.
+        /// An invoice remains unpaid.
         Unpaid = "unpaid",
         /// Ended.
         Canceled = "canceled",
     }
 
-    /// The text is not a status of the API contract.
+    /// The text isn't a status of the API contract.
     else UnknownStatus("not a subscription status");
 }
 
-/// Whether mail may be sent, and how long a refusal is likely to last.
+/// Whether mail may be sent, and whether a refusal is temporary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendingPermission {
     /// Sending is permitted.
     Allowed,
-    /// Not until a payment is made: worth queueing the mail for.
+    /// Refused until a payment is made; mail can be queued until then.
     Suspended(SubscriptionStatus),
-    /// Not at all: the subscription has ended, or never existed.
+    /// Refused: the subscription has ended, or never existed.
     Ended,
 }
 
-/// A subscription, as far as it decides on sending.
+/// The parts of a subscription that decide on sending.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscription {
-    /// `None`: there is none.
+    /// The status; `None` without a subscription.
     pub status: Option<SubscriptionStatus>,
-    /// Until when a payment that failed stops nothing; `None`: it stops at once.
+    /// The end of the grace period after a failed payment; `None`: sending stops immediately.
     pub grace_ends_at: Option<DateTime<Utc>>,
-    /// Why the operator has suspended the account, if so: nothing is sent then, whatever was paid.
+    /// Why the operator has suspended the account, if so; nothing is sent then, regardless of payment.
     pub suspension: Option<Arc<str>>,
 }
 
 impl Subscription {
-    /// What was paid permits at `now`.
+    /// The permission at `now`.
     #[must_use]
     pub fn permission(&self, now: DateTime<Utc>) -> SendingPermission {
         match sending_permission(self.status) {
@@ -62,7 +62,7 @@ impl Subscription {
     }
 }
 
-/// What a subscriber's status (`None`: no subscription) permits by itself.
+/// The permission by status alone (`None`: no subscription).
 #[must_use]
 pub const fn sending_permission(status: Option<SubscriptionStatus>) -> SendingPermission {
     match status {

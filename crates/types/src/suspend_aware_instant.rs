@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A point in time since the machine was booted, by a clock that can't be set.
+/// A time since boot, by a clock that can't be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SuspendAwareInstant(Duration);
 
@@ -23,7 +23,7 @@ impl SuspendAwareInstant {
         Self::now().since(self)
     }
 
-    /// The time from `earlier` to this one; none if that is the later one.
+    /// The time from `earlier` to this one; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

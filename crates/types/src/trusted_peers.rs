@@ -1,11 +1,11 @@
-//! Load balancers and proxies that are trusted to report a client's address.
+//! Load balancers and proxies trusted to report a client's address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
-/// Addresses and networks; if empty, nothing is trusted.
+/// Addresses and networks; if empty, no peer is trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedPeers {
     networks: Arc<[IpNet]>,
@@ -47,10 +47,10 @@ impl TrustedPeers {
             .any(|network| network.contains(&address))
     }
 
-    /// The client's own address, from the fields of the peer's `X-Forwarded-For`: each proxy appends the address that
-    /// connected to it, so the last one that isn't a trusted proxy is the client. Whatever stands before it may be the
-    /// client's own, in any bytes. An untrusted peer's header is ignored. Where the last proxy names no address, the
-    /// result is that proxy's own.
+    /// The client's address, from the peer's `X-Forwarded-For` fields: each proxy appends the address that connected to
+    /// it, so the last one that isn't a trusted proxy is the client. Everything before it may be forged by the client,
+    /// in any bytes. An untrusted peer's header is ignored. If the last proxy gives no address, the result is the
+    /// proxy's.
     #[must_use]
     pub fn client<'a>(
         &self,
@@ -122,7 +122,7 @@ mod tests {
         let peers = TrustedPeers::parse(["10.0.0.0/8"]).unwrap();
         for (peer, header, client) in [
             ("10.0.0.1", "198.51.100.4", "198.51.100.4"),
-            // Whatever the client itself wrote is further left.
+            // The client's own entries are further left.
             (
                 "10.0.0.1",
                 "1.2.3.4, 198.51.100.4, 10.0.0.2",

@@ -1,21 +1,21 @@
-//! What a message waits for in the queue.
+//! Why a message waits in the queue.
 
 use crate::words::words;
 
 words! {
-    /// Why a message waits.
+    /// The reason why a message waits.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum WaitingReason {
-        /// For the time that its sender gave.
+        /// It is scheduled for a later time.
         Scheduled = "scheduled",
-        /// For its app's subscription, which is suspended.
+        /// Its app's subscription is suspended.
         Subscription = "subscription",
-        /// For its mailbox's turn.
+        /// Its mailbox has reached its sending limit.
         MailboxLimit = "mailbox_limit",
-        /// For another attempt: the last one failed, or could not take place.
+        /// The last attempt failed, or could not be made.
         TemporaryFailure = "temporary_failure",
     }
 
-    /// The text is not the name of a reason.
+    /// The text isn't the name of a reason.
     else UnknownWaitingReason("must be scheduled, subscription, mailbox_limit or temporary_failure");
 }

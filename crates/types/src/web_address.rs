@@ -1,4 +1,4 @@
-//! URLs that customers provide: of a logo, a webhook receiver, a page to return to.
+//! URLs from customers: logos, webhook receivers, return pages.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -45,8 +45,7 @@ pub fn check_webhook_address(text: &str, allow_private: bool) -> Result<(), Inva
     Ok(())
 }
 
-/// Whether a URL itself names this machine or a private network, in any notation. What a host name leads to, only a
-/// resolver knows.
+/// Whether a URL itself names this machine or a private network, in any notation. Host names are not resolved.
 #[must_use]
 pub fn names_private(url: &Url) -> bool {
     match url.host() {

@@ -1,5 +1,5 @@
-//! Whether the gateway learns its clients' addresses from the proxies in front: a request to `http.base_url` claims
-//! others.
+//! Whether the gateway gets its clients' addresses from the proxies in front: a request to `http.base_url` claims false
+//! ones.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,10 +12,10 @@ use mailgate_settings::Settings;
 use mailgate_types::client_probe::{self, Arrival};
 use mailgate_types::trusted_peers::reported_address;
 
-/// Nobody's addresses (RFC 5737), each in a field of its own.
+/// Documentation addresses (RFC 5737), each sent in its own header field.
 const CLAIMED: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
 
-/// Asks the gateway behind `http.base_url`. Where none answers, as before its first start, nothing is checked.
+/// Queries the gateway at `http.base_url`. If none answers, as before its first start, nothing is checked.
 pub(super) async fn client_address(settings: &Settings) -> Vec<Checked> {
     let check = Checked::new("client_address", "http.base_url");
     let outcome = match arrival(settings).await {
@@ -46,7 +46,7 @@ async fn arrival(settings: &Settings) -> Result<Arrival, String> {
     })
 }
 
-/// What a request that claims others' addresses shows.
+/// The result of the request with false addresses.
 fn judge(arrival: &Arrival) -> Result<String, String> {
     let Arrival {
         peer,
@@ -87,7 +87,7 @@ fn is_claimed(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    /// As a gateway takes it that trusts 10.0.0.0/8.
+    /// The result for a gateway that trusts 10.0.0.0/8.
     fn judged(peer: [u8; 4], client: [u8; 4], forwarded_for: &[&str]) -> Result<String, String> {
         judge(&Arrival {
             peer: peer.into(),
@@ -116,7 +116,7 @@ mod tests {
             ),
             // This machine is one of the proxies.
             (proxy, proxy, &["10.0.0.1"], None),
-            // Nobody is in between, or nobody who says so.
+            // No proxy, or one that adds no header.
             (client, client, &["192.0.2.1", "192.0.2.2"], None),
             (
                 proxy,

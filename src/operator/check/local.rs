@@ -1,5 +1,5 @@
-//! What lies on the operator's side: the database, the sealing keys, the certificate, the client secrets, the limit of
-//! open files.
+//! Local checks: the database, the sealing keys, the certificate, the client secrets, the limits of open files and
+//! memory.
 
 use std::path::Path;
 
@@ -26,13 +26,13 @@ use mailgate_telemetry::{memory, open_files};
 use mailgate_types::clock::TOLERANCE;
 use mailgate_types::moment::iso8601;
 
-/// How long a certificate should still be valid.
+/// The minimum remaining validity of a certificate.
 const NEAR: TimeDelta = TimeDelta::days(3);
 
-/// The same of a client secret.
+/// The minimum remaining validity of a client secret.
 const SECRET_NEAR: TimeDelta = TimeDelta::days(7);
 
-/// The database, and what can only be seen in it.
+/// The database, and the checks that need it.
 pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
     let check = |name: &str| Checked::new(name, "database.url");
     let connected = timeout(LIMIT, pool::connect(&settings.database)).await;
@@ -57,7 +57,7 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
     };
     if let Some(Ok(able @ (Able::Write | Able::Read))) = able {
         let written = if able == Able::Write {
-            Ok("it takes them".to_owned())
+            Ok("they are accepted".to_owned())
         } else {
             Err(READ_ONLY.to_owned())
         };
@@ -74,7 +74,7 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
     checked
 }
 
-/// What a start would find.
+/// The state of the tables.
 fn tables_of(stand: Result<Result<Stand, PoolError>, Elapsed>) -> Result<String, String> {
     let stand = stand.map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?;
     let may_not = "and the user of database.url may not create any: make it the database's owner (ALTER DATABASE … OWNER TO …)";
@@ -93,7 +93,7 @@ fn tables_of(stand: Result<Result<Stand, PoolError>, Elapsed>) -> Result<String,
     }
 }
 
-/// Whether the log and the webhooks have their partitions of today and tomorrow.
+/// Whether the log and the webhooks have partitions for today and tomorrow.
 async fn partitions(pool: &PgPool) -> Result<String, String> {
     let looked = timeout(LIMIT, async {
         let mut connection = pool.acquire().await?;
@@ -105,9 +105,9 @@ async fn partitions(pool: &PgPool) -> Result<String, String> {
         .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
         .map_err(|error| error.to_string())?;
     match missing.first() {
-        None => Ok("those of today and tomorrow are there".to_owned()),
+        None => Ok("today's and tomorrow's exist".to_owned()),
         Some(day) => Err(format!(
-            "there is none for {day}: a running gateway makes them; its log says why it can't"
+            "missing for {day}: a running gateway creates it; its log says why it can't"
         )),
     }
 }
@@ -119,7 +119,7 @@ async fn clock(pool: &PgPool) -> Result<String, String> {
     let theirs = theirs
         .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
         .map_err(|error| error.to_string())?;
-    // Whatever the way there and back took is in doubt.
+    // The round trip is the uncertainty.
     let apart = (theirs - after).max(before - theirs).max(TimeDelta::zero());
     let text = format!("{} ms apart at least", apart.num_milliseconds());
     if apart <= TOLERANCE {
@@ -131,12 +131,12 @@ async fn clock(pool: &PgPool) -> Result<String, String> {
         "ahead of"
     };
     Err(format!(
-        "{text}: this machine's is {which} the database's; gateways go by the database's, and scheduled messages \
+        "{text}: this machine's is {which} the database's; gateways use the database's, and scheduled messages \
          leave when both say so"
     ))
 }
 
-/// Whether gateways delete what is older than it is kept.
+/// Whether gateways delete data past its retention.
 async fn deletions(pool: &PgPool) -> Result<String, String> {
     let read = async {
         let mut connection = pool.acquire().await?;
@@ -157,7 +157,8 @@ async fn deletions(pool: &PgPool) -> Result<String, String> {
     }
 }
 
-/// Whether anybody is charged for more than one subscription, as the gateways saw last at the payment provider.
+/// Whether a subscriber is charged for more than one subscription, by the gateways' last sync with the payment
+/// provider.
 async fn subscriptions(pool: &PgPool) -> Result<String, String> {
     let read = async {
         let mut connection = pool.acquire().await?;
@@ -168,7 +169,7 @@ async fn subscriptions(pool: &PgPool) -> Result<String, String> {
         .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
         .map_err(|error| error.to_string())?;
     match found.first {
-        None => Ok("no subscriber has more than one that lives".to_owned()),
+        None => Ok("no subscriber has more than one living subscription".to_owned()),
         Some(first) => Err(format!(
             "{} with more than one living subscription at the payment provider, charged for each; the first is {first}: \
              the runbook's MailgateBillingTwice says what to do",
@@ -180,7 +181,7 @@ async fn subscriptions(pool: &PgPool) -> Result<String, String> {
     }
 }
 
-/// Whether the database's values are sealed under keys that are given, by their ids.
+/// Whether the database's values are sealed with configured keys, by key id.
 async fn seal_keys(pool: &PgPool, settings: &Settings) -> Result<String, String> {
     let keys = &settings.seal_keys;
     let read = async {
@@ -195,12 +196,12 @@ async fn seal_keys(pool: &PgPool, settings: &Settings) -> Result<String, String>
         return Ok("nothing is sealed yet".to_owned());
     };
     match keys.unseal(&context, &value) {
-        Ok(_) => Ok("they open what is sealed".to_owned()),
+        Ok(_) => Ok("they open the sealed values".to_owned()),
         Err(error) => Err(format!("these are not the keys of this database: {error}")),
     }
 }
 
-/// The certificates of the listeners: of files, or from the ACME server.
+/// The listeners' certificates: from files, or from the ACME server.
 pub(super) async fn certificates(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
     match &settings.certificates {
         CertificateSource::Files { certificate, key } => {
@@ -229,10 +230,10 @@ fn files(settings: &Settings, certificate: &Path, key: &Path, now: DateTime<Utc>
     check.with(outcome)
 }
 
-/// The client secrets that are missing, or whose dates are in the settings.
+/// Client secrets that are missing, or have an expiry in the settings.
 pub(super) fn client_secrets(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
     let plugins = settings.plugins.iter();
-    // Both demand it of clients that are servers; others' may be public ones.
+    // Google and Microsoft require it for web applications; other providers may allow public clients.
     let is_missing = |plugin: &&PluginSettings| {
         let needs = plugin.kind != ProviderKind::Generic;
         needs && plugin.client_secret.expose_secret().is_empty()
@@ -260,7 +261,7 @@ pub(super) fn client_secrets(settings: &Settings, now: DateTime<Utc>) -> Vec<Che
     missing.chain(dated).collect()
 }
 
-/// How many files this process may open: `serve` may open as many if it is started in the same way.
+/// The number of files that this process may open; `serve` may open as many if started in the same way.
 pub(super) fn open_files(settings: &Settings) -> Checked {
     let permitted = open_files::permitted();
     let outcome = match open_files::shortage(settings, permitted) {
@@ -274,7 +275,7 @@ pub(super) fn open_files(settings: &Settings) -> Checked {
     Checked::new("open_files", "").with(outcome)
 }
 
-/// How much memory this process may use: its machine's, or its control group's if that is less.
+/// The memory that this process may use: its machine's, or its control group's limit if lower.
 pub(super) fn memory(settings: &Settings) -> Checked {
     let permitted = memory::permitted();
     let outcome = match memory::shortage(settings, permitted) {
@@ -291,7 +292,7 @@ pub(super) fn memory(settings: &Settings) -> Checked {
     Checked::new("memory", "").with(outcome)
 }
 
-/// When a certificate that is valid, and not near its end, expires.
+/// A valid certificate's expiry, if it isn't near.
 fn in_time(certificate: &CertificateDer<'_>, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     match expiry::validity_of(certificate) {
         Some((begins, _)) if begins > now => Err(format!("valid from {begins} only")),
@@ -302,7 +303,7 @@ fn in_time(certificate: &CertificateDer<'_>, now: DateTime<Utc>) -> Result<DateT
     }
 }
 
-/// What the database has from the ACME server for each name.
+/// The state of the ACME certificates in the database, by name.
 async fn issued(settings: &Settings, acme: &AcmeSettings, now: DateTime<Utc>) -> Vec<Checked> {
     let read = async {
         let pool = pool::connect(&settings.database)

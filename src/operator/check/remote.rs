@@ -1,4 +1,4 @@
-//! The servers that the settings name: mail providers, ACME server, payment provider, relay.
+//! Remote checks: mail providers, ACME server, payment provider, relay.
 
 use chrono::{TimeDelta, Utc};
 use futures_util::future::BoxFuture;
@@ -8,10 +8,10 @@ use mailgate_providers::reach::{self, Unreached};
 use mailgate_settings::{CertificateSource, PluginSettings, Settings};
 use mailgate_types::plugin::TransportKind;
 
-/// How far a provider's clock may be from this machine's: tokens and signatures are judged by it.
+/// The tolerated difference between a provider's clock and this machine's: tokens and signatures depend on it.
 const SKEW: TimeDelta = TimeDelta::seconds(60);
 
-/// All of them, each to be asked at the same time as the others.
+/// All remote checks, to be run concurrently.
 pub(super) fn all(settings: &Settings) -> Vec<BoxFuture<'_, Vec<Checked>>> {
     let mut checks: Vec<BoxFuture<'_, Vec<Checked>>> = Vec::new();
     for plugin in &settings.plugins {
@@ -44,7 +44,7 @@ pub(super) fn all(settings: &Settings) -> Vec<BoxFuture<'_, Vec<Checked>>> {
     checks
 }
 
-/// Whether the clocks of those that answered agree with this machine's.
+/// Whether the clocks of the servers that answered agree with this machine's.
 pub(super) fn clock(checked: &[Checked]) -> Option<Checked> {
     let furthest = checked
         .iter()
@@ -73,7 +73,7 @@ async fn http(name: &str, url: &str, ca_file: Option<&std::path::Path>) -> Check
         Ok(answer) => {
             check.clock = answer.date.map(|theirs| (theirs, Utc::now()));
             let text = format!("HTTP {}", answer.status);
-            // Any other status is of somebody who answers: nothing is asked for that one may have.
+            // Any other status shows that the server works: the request has no credentials.
             check.with(if answer.status >= 500 {
                 Err(text)
             } else {
@@ -84,7 +84,7 @@ async fn http(name: &str, url: &str, ca_file: Option<&std::path::Path>) -> Check
     }
 }
 
-/// A URL without what may be a secret in it.
+/// A URL without parts that may be secret.
 fn shown(url: &str) -> String {
     url::Url::parse(url).map_or_else(
         |_| String::new(),

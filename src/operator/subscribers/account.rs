@@ -1,4 +1,4 @@
-//! One account as the operator sees it: what it has, does and may.
+//! An account as shown to the operator: its data, activity and limits.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Reads a subscriber's.
+    /// Reads a subscriber's account.
     pub(super) async fn read(
         connection: &mut PgConnection,
         id: SubscriberId,
@@ -43,7 +43,7 @@ impl Account {
         })
     }
 
-    /// What goes with it if it is deleted.
+    /// The data that is deleted with it.
     pub(super) fn belongings(&self) -> String {
         let counted = |number: i64, one: &str, many: &str| match number {
             1 => format!("1 {one}"),
@@ -57,7 +57,7 @@ impl Account {
         )
     }
 
-    /// What it uses of a limit; `None` where that isn't counted.
+    /// Its usage of a limit; `None` if it isn't counted.
     pub(super) fn used(&self, limit: SubscriberLimit) -> Option<i64> {
         match limit {
             SubscriberLimit::Apps => Some(self.overview.apps),
@@ -69,7 +69,7 @@ impl Account {
         }
     }
 
-    /// As JSON.
+    /// The account as JSON.
     pub(super) fn json(&self, settings: &OperatorSettings) -> Value {
         let (subscriber, overview) = (&self.subscriber, &self.overview);
         let suspension = subscriber.suspension.as_ref();
@@ -102,7 +102,7 @@ impl Account {
         })
     }
 
-    /// For people.
+    /// The account as text.
     pub(super) fn text(&self, settings: &OperatorSettings) -> String {
         let (subscriber, overview) = (&self.subscriber, &self.overview);
         let of = |limit: SubscriberLimit| {
@@ -176,7 +176,7 @@ impl Account {
     }
 }
 
-/// What the operator has done to an account.
+/// Whether the operator has suspended or deleted an account.
 pub(super) fn status(subscriber: &Subscriber) -> &'static str {
     match (subscriber.deletion_due_at, &subscriber.suspension) {
         (Some(_), _) => "deleted",

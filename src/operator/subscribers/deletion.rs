@@ -1,4 +1,4 @@
-//! The deletion of a subscriber, with a time in which it can be restored or without one.
+//! Deletes a subscriber, with or without a time to restore it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
 
-/// Refuses a deletion that isn't meant: `yes` and the subscriber's own label confirm it.
+/// Refuses an unconfirmed deletion: `yes` and the subscriber's label confirm it.
 pub(super) fn confirm(
     id: SubscriberId,
     account: &Account,
@@ -43,7 +43,7 @@ pub(super) fn confirm(
     })
 }
 
-/// Deletes a subscriber, which can be restored for a time.
+/// Deletes a subscriber so that it can be restored for a time.
 pub(super) async fn delete(
     accounts: &Accounts,
     json: bool,
@@ -89,7 +89,7 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// Deletes a subscriber for good, and waits until its grants are revoked.
+/// Deletes a subscriber permanently, and waits until its grants are revoked.
 pub(super) async fn delete_for_good(
     id: SubscriberId,
     json: bool,

@@ -1,4 +1,4 @@
-//! `mailgate subscriber limits`: what one subscriber may have in place of the settings.
+//! `mailgate subscriber limits`: one subscriber's own limits in place of the settings.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -55,7 +55,7 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// The changes that are asked for; `None` takes a limit back.
+    /// The requested changes; `None` resets a limit.
     fn changes(
         &self,
         settings: &OperatorSettings,
@@ -104,7 +104,7 @@ fn parse(
     Ok(Some(number))
 }
 
-/// Sets the limits that are given, and prints all of the subscriber's.
+/// Sets the given limits, and prints all of the subscriber's.
 pub(super) async fn run(
     options: &LimitOptions,
     id: SubscriberId,

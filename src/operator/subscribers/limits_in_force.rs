@@ -1,4 +1,4 @@
-//! The limits of one subscriber that are in force, for people and as JSON.
+//! One subscriber's effective limits, as text and JSON.
 
 use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
@@ -10,14 +10,14 @@ use mailgate_storage::subscribers::limits::{self, OwnLimits};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscriber_limit::SubscriberLimit;
 
-/// The limits of one subscriber that are in force.
+/// One subscriber's effective limits.
 #[derive(Debug)]
 pub(super) struct LimitsInForce {
     own: OwnLimits,
 }
 
 impl LimitsInForce {
-    /// Reads a subscriber's.
+    /// Reads a subscriber's limits.
     pub(super) async fn read(
         connection: &mut PgConnection,
         id: SubscriberId,
@@ -26,17 +26,17 @@ impl LimitsInForce {
         Ok(Self { own })
     }
 
-    /// One of them.
+    /// The value of a limit.
     pub(super) fn value(&self, limit: SubscriberLimit, settings: &OperatorSettings) -> i64 {
         value(limit, self.own.get(limit), settings)
     }
 
-    /// Where one of them is from.
+    /// The origin of a limit.
     pub(super) fn origin(&self, limit: SubscriberLimit) -> &'static str {
         self.own.get(limit).map_or(limit.setting(), |_| "its own")
     }
 
-    /// As JSON, with what is used.
+    /// The limits as JSON, with their usage.
     pub(super) fn json(
         &self,
         settings: &OperatorSettings,
@@ -54,7 +54,7 @@ impl LimitsInForce {
         Value::Object(all.collect::<Map<_, _>>())
     }
 
-    /// For people, with what is used.
+    /// The limits as text, with their usage.
     pub(super) fn text(
         &self,
         settings: &OperatorSettings,
@@ -73,7 +73,7 @@ impl LimitsInForce {
     }
 }
 
-/// What is in force of a subscriber with this limit of its own, or without one.
+/// The effective value for a subscriber with this own limit, or without one.
 fn value(limit: SubscriberLimit, own: Option<i64>, settings: &OperatorSettings) -> i64 {
     let (limits, quota) = (&settings.limits, Quota::new(&settings.limits));
     match limit {

@@ -169,7 +169,7 @@ async fn every_wrong_entry_of_a_file_is_named() {
                 "LOG_RETENTION_DAYS: must be a whole number",
                 "nothing: is not a setting",
                 "http: must be a section",
-                "database.url: must be a text",
+                "database.url: must be a string",
                 "limits.recipients: must be a whole number",
                 "limits.smtp_errors: must be between",
                 "plugins.plugin_c: is not a setting",

@@ -72,7 +72,7 @@ async fn a_newcomer_walks_from_the_trial_to_active() {
             Step::screenshot("payprov-portal"),
             Step::click("role=button[name=\"Cancel at the end of the period\"]"),
             Step::expect_text("at the end of the period"),
-            Step::click("role=button[name=\"Keep the subscription after all\"]"),
+            Step::click("role=button[name=\"Keep the subscription\"]"),
             Step::expect_text("Cancel at the end of the period"),
             Step::click("role=link[name=\"Back\"]"),
             Step::expect_text("Sandbox payments"),

@@ -10,7 +10,7 @@ use mailgate_types::event_name::EventName;
 use mailgate_types::signing_secret::SigningSecret;
 use mailgate_types::web_address::check_webhook_address;
 
-/// Maximum number of `events` entries that are checked: the catalogue has nine.
+/// Maximum number of `events` entries to check: the catalogue has twelve.
 const MOST_EVENTS: usize = 100;
 
 /// A new webhook configuration.

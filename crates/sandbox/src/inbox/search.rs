@@ -1,4 +1,4 @@
-//! Messages by the words in them.
+//! Full-text search.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,23 +10,23 @@ use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 use super::{ArrivedMessage, Inbox, Shared};
 use crate::mime;
 
-/// Bytes of a message that are searched, from its beginning.
+/// The number of bytes to search, from the beginning of a message.
 const SEARCHED_BYTES: u64 = 1024 * 1024;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Newest first.
     pub messages: Vec<Arc<ArrivedMessage>>,
-    /// Messages that were looked into.
+    /// The number of messages searched.
     pub searched: usize,
-    /// Whether all were looked into, or as many found as were wanted.
+    /// Whether all messages were searched, or enough found.
     pub is_complete: bool,
 }
 
 impl Inbox {
     /// The newest `limit` messages with all of these words, in any case, in envelope, headers, text or attachments'
-    /// names. Ends after `patience` with what it has.
+    /// names. Stops after `patience` with the results so far.
     ///
     /// # Errors
     /// If a file can't be read.
@@ -79,7 +79,7 @@ fn has(shared: &Shared, message: &ArrivedMessage, words: &[String]) -> io::Resul
         .iter()
         .filter(|word| !envelope.contains(*word))
         .collect();
-    // Most searches are for addresses and subjects, which need no file.
+    // Most searches are for addresses and subjects, which need no file access.
     if missing.is_empty() {
         return Ok(true);
     }
@@ -94,7 +94,7 @@ fn has(shared: &Shared, message: &ArrivedMessage, words: &[String]) -> io::Resul
     Ok(missing.into_iter().all(|word| content.contains(word)))
 }
 
-/// Headers, text and the names of attachments, in small letters.
+/// Headers, text and attachments' names, in lower case.
 fn content(bytes: &[u8]) -> String {
     let mut content = String::new();
     for (name, value) in mime::headers(bytes).unwrap_or_default() {

@@ -1,6 +1,6 @@
 //! Gmail's API, as far as sending needs it: `messages.send`, its upload, `messages.get` of the headers, and
-//! `settings.sendAs.list`. As the real one has been seen to do, it assigns every message a new Message-ID, and replaces
-//! a From address that the mailbox may not send as with the mailbox's own.
+//! `settings.sendAs.list`. Like the real one, as observed, it assigns every message a new Message-ID, and replaces a
+//! From address that the mailbox may not send as with the mailbox's own.
 
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};

@@ -1,6 +1,6 @@
 //! Microsoft Graph, as far as sending needs it: creating a draft from a whole message, sending it, and its state;
-//! `sendMail`; the account. Like the front end of the real one, it refuses a POST without a length. It doesn't support
-//! messages above 3 MB, which are uploaded in pieces.
+//! `sendMail`; the account. Like the real front end, it refuses a POST without a length. It doesn't support messages
+//! above 3 MB, which are uploaded in pieces.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;

@@ -1,8 +1,8 @@
-//! `/oauth/authorize`: checks the request (RFC 6749 §4.1.1, RFC 7636 §4.3), asks the person, and redirects
-//! with a code or an error (§4.1.2).
+//! `/oauth/authorize`: checks the request (RFC 6749 §4.1.1, RFC 7636 §4.3), asks the user, and redirects with a code or
+//! an error (§4.1.2).
 //!
-//! A `login_hint` stands for the person in tests: the answer comes at once, without a page. A hint that
-//! begins with `deny` declines; one that begins with `partial` grants the first scope only.
+//! In tests a `login_hint` replaces the user: the response comes immediately, without a page. A hint that begins with
+//! `deny` declines; one that begins with `partial` grants only the first scope.
 
 use askama::Template;
 use axum::body::Bytes;
@@ -18,10 +18,10 @@ use super::{Authorization, Settings};
 use crate::card::Card;
 use mailgate_server::page::Page;
 
-/// Who the page proposes.
+/// The suggested mailbox.
 const PROPOSED: &str = "ada@sandbox.example";
 
-/// Scope of a request that names none.
+/// The scope of a request without one.
 const DEFAULT_SCOPE: &str = "openid email mail.send";
 
 /// A request that passed every check.
@@ -33,19 +33,19 @@ struct Request<'a> {
     login_hint: Option<&'a str>,
 }
 
-/// Where the answer goes.
+/// The target of the redirect.
 struct Redirect<'a> {
-    /// As the client wrote it, for comparison at the token endpoint.
+    /// The URI as sent, for comparison at the token endpoint.
     text: &'a str,
     url: Url,
     state: Option<&'a str>,
 }
 
-/// Why a request goes no further.
+/// Why a request is refused.
 enum Refusal<'a> {
     /// RFC 6749 §4.1.2.1: the client or its address can't be trusted, so the error is shown on a page.
     Shown(&'static str),
-    /// Told to the client.
+    /// The error is returned to the client.
     Redirected(Box<Redirect<'a>>, &'static str, &'static str),
 }
 
@@ -86,9 +86,9 @@ pub(super) async fn decide(State(authorization): State<Authorization>, body: Byt
         Ok(Some(address)) => page(
             &request,
             address,
-            Some("That is no address. Write one like ada@sandbox.example."),
+            Some("That isn't an address. Enter one like ada@sandbox.example."),
         ),
-        _ => page(&request, PROPOSED, Some("Write the address of a mailbox.")),
+        _ => page(&request, PROPOSED, Some("Enter the address of a mailbox.")),
     }
 }
 
@@ -110,7 +110,7 @@ fn check<'a>(settings: &Settings, parameters: &'a Parameters) -> Result<Request<
     let (true, Ok(url)) = (settings.allows_redirect(text), Url::parse(text)) else {
         return Err(untrusted);
     };
-    // A repeated state can't be given back; the other checks name the fault.
+    // A repeated state can't be returned; the other checks report the error.
     let state = parameters.get("state").unwrap_or_default();
     let redirect = Redirect { text, url, state };
     match check_rest(parameters) {
@@ -149,7 +149,7 @@ fn check_rest(parameters: &Parameters) -> Result<Rest<'_>, (&'static str, &'stat
     let Some(challenge) = get("code_challenge")? else {
         return Err(("invalid_request", "code challenge required"));
     };
-    // RFC 7636 §4.3: left out, the method is `plain`.
+    // RFC 7636 §4.3: the default method is `plain`.
     if get("code_challenge_method")? != Some("S256") {
         return Err(("invalid_request", "code_challenge_method must be S256"));
     }
@@ -239,16 +239,16 @@ impl Redirect<'_> {
     }
 }
 
-/// The page that asks.
+/// The consent page.
 #[derive(Template)]
 #[template(path = "authorize.html")]
 struct Asking<'a> {
     client: &'a str,
     origin: String,
     scope: &'a str,
-    /// What is posted with each decision: the request's own parameters, as far as it has them.
+    /// The hidden fields of each form: the request's own parameters, if present.
     hidden: [(&'static str, Option<&'a str>); 7],
-    /// What is proposed, or was written; it may be no address.
+    /// The suggested or entered address; it may be invalid.
     address: &'a str,
     fault: Option<&'static str>,
 }

@@ -29,7 +29,7 @@ pub(super) async fn one(State(inbox): State<Inbox>, Path(id): Path<String>) -> R
     }
 }
 
-/// Twice pressed, it is as gone as once.
+/// Pressing the button twice is harmless.
 pub(super) async fn one_by_form(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
     match inbox.remove(&id).await {
         Ok(_) => Redirect::to("/").into_response(),

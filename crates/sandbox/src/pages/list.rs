@@ -1,4 +1,4 @@
-//! What arrived, newest first: the page, with a search, and the JSON.
+//! Received messages, newest first: the page, with a search, and the JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use mailgate_server::page::Page;
 /// How many messages the page shows.
 const SHOWN: usize = 100;
 
-/// How many messages `GET /messages` answers unless asked otherwise: all that are kept.
+/// How many messages `GET /messages` returns by default: all.
 const LISTED: usize = 10_000;
 
-/// Seconds between two loads of the page where scripts are off.
+/// The interval at which the page reloads without scripts, in seconds.
 pub(super) const REFRESH: u32 = 5;
 
-/// How long a search looks into messages. It is repeated while its page is open.
+/// The time limit of a search. It is repeated while its page is open.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Keeps the page up to date.
+/// The script that keeps the page up to date.
 const UPDATE: &str = include_str!("update.js");
 
-/// What a recipient's local part makes the sandbox do.
+/// The faults triggered by a recipient's local part.
 pub(super) const FAULTS: [(&str, &str); 6] = [
     ("tempfail@", "451, a temporary failure"),
     ("quota@", "452, the mailbox is full"),
@@ -63,7 +63,7 @@ pub(super) struct Words {
 struct InboxPage {
     words: String,
     found: Found,
-    /// Of all that are there.
+    /// The number of all messages.
     count: usize,
 }
 

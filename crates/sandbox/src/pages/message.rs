@@ -47,24 +47,24 @@ pub(super) async fn page(State(inbox): State<Inbox>, Path(id): Path<String>) -> 
 #[template(path = "message.html")]
 struct MessagePage<'a> {
     message: &'a ArrivedMessage,
-    /// Name and value of each; `None` if there is no reading them.
+    /// Names and values; `None` if they can't be parsed.
     headers: Option<Vec<(String, String)>>,
-    /// `None` if it can't be read as a message.
+    /// `None` if it can't be parsed.
     parts: Option<Vec<Part<'a>>>,
     has_html: bool,
-    /// As much of it as is shown.
+    /// The shown beginning.
     source: Cow<'a, str>,
 }
 
-/// What a message is made of.
+/// A part of a message.
 enum Part<'a> {
     Text {
         title: &'static str,
-        /// As much of it as is shown.
+        /// The shown beginning.
         shown: Cow<'a, str>,
-        /// In bytes, of all of it.
+        /// The full length, in bytes.
         length: usize,
-        /// Whether it is shown at once.
+        /// Whether it is expanded initially.
         is_open: bool,
     },
     Attachment {

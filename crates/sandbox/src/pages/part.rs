@@ -1,4 +1,4 @@
-//! What is in a message, as documents of their own: its HTML for a sandboxed frame, and its parts to be stored.
+//! Parts of a message as separate documents: its HTML for a sandboxed frame, and its parts as downloads.
 
 use std::fmt::Write as _;
 
@@ -12,20 +12,20 @@ use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartTyp
 use super::{not_found, stored, unreadable};
 use crate::inbox::Inbox;
 
-/// No scripts, no forms, nothing from other hosts. Links open in a tab of their own.
+/// No scripts, no forms, nothing from other hosts. Links open in a new tab.
 const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src 'self' data:; \
     style-src 'unsafe-inline'; font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// What is stored, not shown.
+/// The media type of downloads.
 const BYTES: &str = "application/octet-stream";
 
-/// No SVG: that is a document.
+/// Image types shown in a frame; not SVG, which is a document.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Where links open.
+/// Makes links open in a new tab.
 const LINKS: &str = "<base target=\"_blank\">";
 
-/// The first HTML of the message, with its own images in it.
+/// The first HTML part of the message, with its own images inlined.
 pub(super) async fn html(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
     let address = format!("/messages/{id}/parts");
     let read = move |message: &Message<'_>| {
@@ -41,7 +41,7 @@ pub(super) async fn html(State(inbox): State<Inbox>, Path(id): Path<String>) -> 
     answer(&inbox, &id, read).await
 }
 
-/// A part by its place in the message.
+/// A part by its index in the message.
 pub(super) async fn download(
     State(inbox): State<Inbox>,
     Path((id, number)): Path<(String, usize)>,
@@ -58,7 +58,7 @@ pub(super) async fn download(
     answer(&inbox, &id, read).await
 }
 
-/// Reads a message, which may be large, and parsing it takes a while.
+/// Reads and parses a message off the async threads, since it may be large.
 async fn answer(
     inbox: &Inbox,
     id: &str,
@@ -79,13 +79,13 @@ async fn answer(
     }
 }
 
-/// Whether it is sent along, rather than shown.
+/// Whether it is an attachment, not shown inline.
 pub(super) fn is_attachment(part: &MessagePart<'_>) -> bool {
     part.content_disposition()
         .is_some_and(mail_parser::ContentType::is_attachment)
 }
 
-/// Its media type in small letters, or nothing that is known.
+/// Its media type in lower case; `None` if it isn't known.
 pub(super) fn media_type(part: &MessagePart<'_>) -> Option<String> {
     let said = part.content_type()?;
     let (kind, subtype) = (said.ctype(), said.subtype());
@@ -105,7 +105,7 @@ fn document(message: &Message<'_>, address: &str) -> Option<String> {
             html = html.replace(&format!("cid:{id}"), &format!("{address}/{number}"));
         }
     }
-    // Before the doctype it would change how the page is laid out.
+    // Before the doctype it would change the page's rendering mode.
     let start = html.len() - html.trim_start().len();
     let doctype = html.get(start..start + 9).unwrap_or_default();
     let place = if doctype.eq_ignore_ascii_case("<!doctype") {
@@ -117,7 +117,7 @@ fn document(message: &Message<'_>, address: &str) -> Option<String> {
     Some(html)
 }
 
-/// Of the images that browsers show in a frame. What else a sender says of a part is nothing to act upon.
+/// The type of an image that browsers show in a frame. Other declared types are ignored.
 fn image_type(part: &MessagePart<'_>) -> Option<&'static str> {
     let said = media_type(part)?;
     IMAGES.into_iter().find(|image| *image == said)

@@ -40,7 +40,7 @@ impl Site {
         self.call_from("none", method, path).await
     }
 
-    /// As a browser does from a page of this site, or of another.
+    /// Sends a request like a browser on a page of this site, or of another.
     async fn call_from(&self, site: &str, method: Method, path: &str) -> (Response, Vec<u8>) {
         let request = Request::builder().method(method).uri(path);
         let request = request.header("sec-fetch-site", site);
@@ -218,7 +218,7 @@ async fn attachments_are_stored_whatever_they_say_they_are() {
         "{disposition}"
     );
     assert_eq!(header(&response, X_CONTENT_TYPE_OPTIONS), "nosniff");
-    // The whole, one that isn't there, and no number at all.
+    // The whole message, a missing part, and an invalid number.
     for (number, status) in [
         ("0", 404),
         ("4", 404),
@@ -241,7 +241,7 @@ async fn the_page_searches_and_says_what_it_found() {
     assert!(page.contains(&rich) && !page.contains(&plain), "{page}");
     assert!(page.contains("1 message with these words, newest first. <a href=\"/\">Show all</a>"));
     let (_, page) = site.page("/?q=%3Cb%3Enobody").await;
-    assert!(page.contains("No message has these words."), "{page}");
+    assert!(page.contains("No message contains these words."), "{page}");
     assert!(page.contains("value=\"&lt;b&gt;nobody\""), "{page}");
 }
 

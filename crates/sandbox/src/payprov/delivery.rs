@@ -48,7 +48,7 @@ pub enum DeliveryError {
     #[error("there is no such event")]
     NoSuchEvent,
     /// No receiver is configured.
-    #[error("nobody takes events yet")]
+    #[error("no receiver is configured yet")]
     NoReceiver,
     /// The receiver could not be reached.
     #[error("the receiver can't be reached: {0}")]
@@ -58,7 +58,7 @@ pub enum DeliveryError {
     Refused(u16),
 }
 
-/// The state of deliveries beside the ledger.
+/// The state of deliveries outside the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
     state: Mutex<State>,
@@ -178,7 +178,7 @@ impl PaymentProvider {
         let body = match body {
             Ok(body) => body,
             Err(error) => {
-                // It is no longer kept, so it isn't waiting any more.
+                // It is no longer kept, so it no longer waits.
                 self.settle_event(id).await;
                 return Err(error);
             }

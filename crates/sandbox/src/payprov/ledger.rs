@@ -64,7 +64,7 @@ pub(super) struct StoredResponse {
     pub(super) body: Value,
 }
 
-/// An object named in a path, as it is shown; `kind` and `param` are what a 404 calls it.
+/// An object named in a path, as shown; `kind` and `param` describe it in a 404.
 pub(super) fn shown<T: Serialize>(
     objects: &BTreeMap<String, T>,
     id: &str,

@@ -18,7 +18,7 @@ const REMINDER: i64 = 3 * 24 * 60 * 60;
 /// How long the first payment may stay open, in seconds.
 const FIRST_PAYMENT: i64 = 23 * 60 * 60;
 
-/// Maximum number of steps in one go: a clock that was moved by years takes several.
+/// Maximum number of steps at a time: a clock that was advanced by years needs several.
 const STEPS: usize = 200;
 
 /// The outcome of a payment.
@@ -40,7 +40,7 @@ pub(super) fn month_after(moment: i64) -> i64 {
 }
 
 impl Subscription {
-    /// As the API shows it.
+    /// The object as shown by the API.
     pub(super) fn shown(&self) -> Value {
         let mut shown = json!(self);
         shown["items"] = json!({

@@ -247,7 +247,7 @@ pub(super) struct Invoice {
     pub(super) metadata: Metadata,
 }
 
-/// Where newer versions have an invoice's subscription.
+/// The place of an invoice's subscription in newer versions.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct InvoiceParent {
     #[serde(rename = "type")]
@@ -304,7 +304,7 @@ pub(super) struct EventData {
     pub(super) previous_attributes: Option<Value>,
 }
 
-/// The request that caused it; empty if time did.
+/// The request that caused it; empty if caused by time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct EventRequest {
     pub(super) id: Option<String>,

@@ -16,7 +16,7 @@ use super::objects::{Invoice, Subscription};
 use crate::card::Card;
 use mailgate_server::page::Page;
 
-/// A page with forms. They name their own site as where they come from, and no other site learns of it.
+/// A page with forms. They send their own site's origin, and nothing to other sites.
 fn page(status: StatusCode, title: &str, body: impl Template) -> Response {
     let mut response = Page::new(status, title, body)
         .with_redirecting_forms()
@@ -41,20 +41,20 @@ fn go_to(address: &str) -> Response {
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// A day and a time that people can read.
+/// A human-readable date and time.
 fn moment(seconds: i64) -> String {
     DateTime::<Utc>::from_timestamp(seconds, 0).map_or_else(String::new, |moment| {
         moment.format("%-d %B %Y, %H:%M UTC").to_string()
     })
 }
 
-/// An amount of a currency with cents.
+/// An amount in a currency with cents.
 fn amount(cents: i64, currency: &str) -> String {
     let currency = currency.to_uppercase();
     format!("{}.{:02} {currency}", cents / 100, (cents % 100).abs())
 }
 
-/// What there is to say of a subscription.
+/// A subscription's details.
 fn subscription_facts(ledger: &Ledger, subscription: &Subscription) -> Vec<(&'static str, String)> {
     let price = amount(subscription.amount(), &subscription.currency);
     let mut facts = vec![
@@ -91,7 +91,7 @@ fn invoices<'a>(ledger: &'a Ledger, of: &str) -> impl Iterator<Item = &'a Invoic
     newest_first.filter(move |found| found.customer == of)
 }
 
-/// Whom a page speaks of.
+/// The customer's name on a page.
 fn customer_name(ledger: &Ledger, id: &str) -> String {
     let customer = ledger.customers.get(id);
     let name = customer.and_then(|customer| customer.name.clone().or(customer.email.clone()));

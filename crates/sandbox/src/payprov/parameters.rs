@@ -1,5 +1,5 @@
 //! The parameters of a request: form-encoded, with brackets for nesting (`items[0][quantity]=2`). An operation takes
-//! the ones that it knows, and rejects the rest before it changes anything.
+//! its own parameters, and rejects the rest before it changes anything.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -42,19 +42,19 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// The part that two requests with the same idempotency key must have in common.
+    /// The part that must be equal for two requests with the same idempotency key.
     pub(super) fn fingerprint(&self) -> String {
         url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&self.values)
             .finish()
     }
 
-    /// A text; `Some("")` if the parameter is empty.
+    /// A string; `Some("")` if the parameter is empty.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         self.values.remove(name)
     }
 
-    /// A required text.
+    /// A required string.
     pub(super) fn required(&mut self, name: &str) -> Result<String, Refusal> {
         self.text(name)
             .filter(|text| !text.is_empty())

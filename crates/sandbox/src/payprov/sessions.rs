@@ -1,5 +1,5 @@
-//! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; the pages that
-//! they lead to are in `pages`.
+//! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; their pages are in
+//! `pages`.
 
 use serde_json::{Value, json};
 use url::Url;
@@ -132,7 +132,7 @@ impl Ledger {
         )
     }
 
-    /// A session whose page can still be used.
+    /// A session with a page that can still be used.
     pub(super) fn open_checkout(&self, id: &str, now: i64) -> Option<&CheckoutSession> {
         self.checkout_sessions
             .get(id)

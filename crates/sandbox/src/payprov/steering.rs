@@ -93,7 +93,7 @@ impl Ledger {
         };
         let (status, is_free) = (subscription.status, subscription.amount() == 0);
         let fails = matches!(action, Action::PaymentFails | Action::PaymentNeedsAction);
-        // A free subscription is paid whatever the card.
+        // Payments of a free subscription never fail.
         if !action.fits(status) || (fails && is_free) {
             return false;
         }

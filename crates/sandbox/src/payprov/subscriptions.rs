@@ -12,7 +12,7 @@ use super::objects::{
 use super::parameters::Parameters;
 use super::refusal::Refusal;
 
-/// The only price: of one mailbox per month.
+/// The only price: per mailbox and month.
 pub(super) const PRICE: &str = "price_sandbox_mailbox";
 
 /// Its amount, in cents.
@@ -25,7 +25,7 @@ const TRIAL_DAYS: i64 = 730;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// What happens to a subscription whose first payment fails.
+/// The handling of a failed first payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstPayment {
     /// It is kept as incomplete.
@@ -212,7 +212,7 @@ impl Ledger {
         }
     }
 
-    /// The first payment comes after the event of the subscription, and may change it.
+    /// The first payment follows the subscription's event, and may change it.
     fn begin(&mut self, subscription: Subscription, behavior: FirstPayment, now: i64) {
         let id = subscription.id.clone();
         let pays_at_once = subscription.status == Status::Incomplete;

@@ -1,4 +1,4 @@
-//! The provider on its own.
+//! The provider by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod lifecycle;

@@ -1,4 +1,4 @@
-//! The folder that a private Postgres lives in, and the account that owns it.
+//! The folder of a private Postgres, and the account that owns it.
 //!
 //! ```text
 //! <directory>/postgres.lock      held by the process that keeps the server; holds its pid
@@ -191,7 +191,7 @@ fn locate(
     sweep(elsewhere);
     let digest = Sha256::digest(directory.as_os_str().as_bytes());
     let target = elsewhere.join(hex(&digest[..8]));
-    // No link points here, so its contents belong to a folder that has been removed since.
+    // No link points here, so the folder that it belonged to is gone.
     if target.exists() {
         fs::remove_dir_all(&target).map_err(PostgresError::io("remove", &target))?;
     }

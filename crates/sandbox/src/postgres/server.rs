@@ -43,7 +43,7 @@ const LOG_MAX: u64 = 10 * 1024 * 1024;
 /// How many bytes from the log's end an error shows.
 const LOG_TAIL: u64 = 2000;
 
-/// What the caller gets to know about a server that is ready.
+/// A running server, as reported to the caller.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) pid: u32,

@@ -14,7 +14,7 @@ use super::PostgresError;
 pub(super) enum ServerUser {
     /// This process's own account, which isn't root.
     Own,
-    /// Another user's ids, since we are root, which Postgres refuses.
+    /// Another user's ids, since Postgres refuses to run as root.
     Other {
         /// The user's name, or its number.
         name: String,

@@ -89,7 +89,7 @@ async fn starts_keeps_its_data_and_refuses_a_second_owner() {
     let pid = first.pid();
     first.stop().await;
     assert!(!alive(pid));
-    // As a crash during another initdb would leave it.
+    // Simulates a crash during initdb.
     std::fs::create_dir(directory.join("postgres/cluster.new")).unwrap();
     let second = start(&directory, Durability::Durable).await.unwrap();
     assert_eq!(query(&second.url("gate \"way"), "TABLE kept").await, "yes");
@@ -143,7 +143,7 @@ async fn an_unreachable_folder_and_a_long_one() {
     let socket = server.socket.clone();
     assert!(socket.exists());
     server.stop().await;
-    // A start after the one that created the link follows it.
+    // A later start follows the link.
     let again = start(&directory, Durability::Throwaway).await.unwrap();
     let died = again.died();
     signal_to(again.pid(), "QUIT");

@@ -1,5 +1,5 @@
-//! The body of an answer on its way out: in pieces, each of which says when it has gone, so that it shows when a
-//! client doesn't take them. In HTTP/2 a client gives the room for each answer, and may give none.
+//! A response body in pieces, each of which reports when it has been sent, so that clients that don't read are
+//! detected. In HTTP/2 a client controls the window of each response, and may leave it closed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::in_hand::Request;
 /// Bytes of a piece.
 const PIECE: usize = 16 * 1024;
 
-/// The body of the answer to a request in hand.
+/// The body of the response to a request in progress.
 pub(super) struct TrackedBody {
     body: Body,
-    /// What is left of the body's last frame.
+    /// The rest of the body's last frame.
     rest: Bytes,
     request: Arc<Request>,
 }
 
-/// Bytes that are dropped once they are out.
+/// Bytes that are dropped once they have been sent.
 struct Piece {
     bytes: Bytes,
     request: Arc<Request>,
@@ -63,7 +63,7 @@ impl hyper::body::Body for TrackedBody {
                 Some(Ok(frame)) => frame,
                 end => return Poll::Ready(end),
             };
-            // Also by an empty one, with which a body says that the next piece takes a while.
+            // Also for an empty piece, by which a body reports that the next one takes a while.
             self.request.moved();
             match frame.into_data() {
                 Ok(data) => self.rest = data,

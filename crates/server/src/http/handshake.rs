@@ -1,5 +1,5 @@
-//! The handshake of HTTP's TLS, and beside it the one that proves a name to an ACME server (TLS-ALPN-01, RFC 8737),
-//! which is asked for by a protocol of its own and carries nothing.
+//! TLS handshakes of the HTTPS listener, including those of TLS-ALPN-01 challenges (RFC 8737), which have their own
+//! ALPN protocol and carry no data.
 
 use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::tls::{ServerTlsError, server_config};
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// The protocol by which an ACME server asks (RFC 8737 §6.2).
+/// The ALPN protocol of an ACME server (RFC 8737 §6.2).
 const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Finds the certificate that proves a name at the moment.
+/// Finds the challenge certificate for a name.
 #[derive(Clone)]
 pub struct ChallengeCertificates(Arc<Find>);
 
 type Find = dyn Fn(String) -> BoxFuture<'static, Option<Arc<CertifiedKey>>> + Send + Sync;
 
 impl ChallengeCertificates {
-    /// `find` answers any name that a stranger may send.
+    /// `find` is called with names from untrusted clients.
     pub fn new(
         find: impl Fn(String) -> BoxFuture<'static, Option<Arc<CertifiedKey>>> + Send + Sync + 'static,
     ) -> Self {
@@ -45,7 +45,7 @@ impl Debug for ChallengeCertificates {
     }
 }
 
-/// TLS of an HTTP listener.
+/// The TLS of an HTTPS listener.
 #[derive(Debug, Clone)]
 pub struct Https {
     config: Arc<ServerConfig>,
@@ -53,11 +53,11 @@ pub struct Https {
 }
 
 impl Https {
-    /// Shows `certificate`, and answers challenges if there may be some.
+    /// Serves `certificate`, and answers challenges if they are used.
     ///
     /// # Errors
     ///
-    /// If rustls refuses its own defaults.
+    /// If rustls rejects its own defaults.
     pub fn new(
         certificate: Arc<impl ResolvesServerCert + 'static>,
         challenges: Option<ChallengeCertificates>,
@@ -70,7 +70,7 @@ impl Https {
         })
     }
 
-    /// The connection under TLS; `None` if none came about, or if it was for a challenge.
+    /// The connection under TLS; `None` if the handshake failed, or was for a challenge.
     pub(super) async fn accept(&self, socket: TcpStream) -> Option<TlsStream<TcpStream>> {
         match timeout(HANDSHAKE, self.shake_hands(socket)).await {
             Ok(Ok(stream)) => stream,
@@ -108,7 +108,7 @@ impl Https {
     }
 }
 
-/// Whether a client offers the challenge's protocol and no other one.
+/// Whether a client offers only the challenge's protocol.
 fn is_challenge(hello: &ClientHello<'_>) -> bool {
     hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]))
 }

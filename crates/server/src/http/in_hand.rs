@@ -1,4 +1,4 @@
-//! The requests that one connection has in hand, and whether the answers to them move.
+//! The requests in progress on one connection, and whether their responses make progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,20 +19,20 @@ pub(super) struct InHand {
 
 #[derive(Debug, Default)]
 struct Requests {
-    /// How many have begun.
+    /// The number of requests so far.
     begun: u64,
-    /// By their number, when the answer to each last moved; `None` until there is an answer.
+    /// By request number, when its response last made progress; `None` before there is a response.
     answers: HashMap<u64, Option<Instant>>,
 }
 
-/// One of them, until its answer is out or given up.
+/// A request, until its response is sent or abandoned.
 #[derive(Debug)]
 pub(super) struct Request {
     in_hand: Arc<InHand>,
     number: u64,
-    /// The place of a client behind a proxy.
+    /// The slot of a client behind a proxy.
     place: Option<ConnectionPermit>,
-    /// What is held for a client that has not authenticated.
+    /// The bytes held for an unauthenticated client.
     stranger: Option<Stranger>,
 }
 
@@ -41,7 +41,7 @@ impl InHand {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request has come.
+    /// Registers a new request.
     pub(super) fn begin(self: &Arc<Self>) -> Request {
         let mut requests = self.requests();
         requests.begun += 1;
@@ -56,17 +56,17 @@ impl InHand {
         }
     }
 
-    /// How many requests have begun.
+    /// The number of requests so far.
     pub(super) fn begun(&self) -> u64 {
         self.requests().begun
     }
 
-    /// No request is in hand.
+    /// Whether no request is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.requests().answers.is_empty()
     }
 
-    /// Returns once an answer has not moved for `idle`: its client doesn't take it.
+    /// Returns once a response has made no progress for `idle`: its client doesn't read.
     pub(super) async fn stalled(&self, idle: Duration) {
         loop {
             let oldest = self.requests().answers.values().flatten().min().copied();
@@ -81,7 +81,7 @@ impl InHand {
         }
     }
 
-    /// Returns once no request has been in hand for `time`.
+    /// Returns once no request has been in progress for `time`.
     pub(super) async fn quiet(&self, time: Duration) {
         loop {
             let begun = self.begun();
@@ -94,17 +94,17 @@ impl InHand {
 }
 
 impl Request {
-    /// It has this place until its end.
+    /// Keeps this slot until the request ends.
     pub(super) fn keep_place(&mut self, place: ConnectionPermit) {
         self.place = Some(place);
     }
 
-    /// This is held until its end.
+    /// Keeps these bytes until the request ends.
     pub(super) fn keep(&mut self, stranger: Option<Stranger>) {
         self.stranger = stranger;
     }
 
-    /// Some of its answer has gone out, or could go out.
+    /// Records that part of its response was sent, or could be.
     pub(super) fn moved(&self) {
         let mut requests = self.in_hand.requests();
         let before = requests.answers.insert(self.number, Some(Instant::now()));

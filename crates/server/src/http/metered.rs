@@ -1,5 +1,5 @@
-//! A connection that counts what it has read of a request that has not begun: the header that a client has sent in part
-//! is held for somebody who has proven nothing.
+//! A connection that counts the bytes of incomplete request headers, which are held for a client that hasn't
+//! authenticated.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,18 +12,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::in_hand::InHand;
 use mailgate_types::budget::Share;
 
-/// Bytes that every connection may have without being counted: what it costs anyway.
+/// Bytes per connection that aren't counted.
 const FREE: usize = 4 * 1024;
 
-/// A client's connection, in clear or under TLS.
+/// A client's connection, in plaintext or under TLS.
 pub(super) struct Metered<S> {
     socket: S,
     in_hand: Arc<InHand>,
-    /// How many requests had begun when the count began.
+    /// The number of requests when counting began.
     begun: u64,
-    /// Bytes read since, while no request was in hand.
+    /// Bytes read since then, while no request was in progress.
     unbegun: usize,
-    /// The room that they take; a trusted proxy's take none.
+    /// Their share of the budget; none for a trusted proxy.
     share: Option<Share<IpAddr>>,
 }
 
@@ -38,7 +38,7 @@ impl<S> Metered<S> {
         }
     }
 
-    /// Holds room for what is counted.
+    /// Reserves room for the counted bytes.
     fn count(&mut self, bytes: usize) -> io::Result<()> {
         self.unbegun = bytes;
         match &mut self.share {

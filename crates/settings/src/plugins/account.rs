@@ -1,4 +1,4 @@
-//! How a provider of kind generic says whose account was connected.
+//! How the address of a connected account is found at a provider of kind generic.
 
 use mailgate_types::web_address::names_loopback;
 use url::Url;
@@ -6,7 +6,7 @@ use url::Url;
 use super::ProviderKind;
 use crate::reader::Reader;
 
-/// How the access token is shown to the userinfo endpoint.
+/// How the access token is sent to the userinfo endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserinfoAuthentication {
     /// In the Authorization header (RFC 6750 §2.1).
@@ -15,23 +15,23 @@ pub enum UserinfoAuthentication {
     Query,
 }
 
-/// Where an account's address is found.
+/// How an account's address is found.
 #[derive(Debug, Clone)]
 pub struct AccountSettings {
-    /// The field that holds it, names and positions between dots; empty for the usual ones.
+    /// The path of its field, names and positions separated by dots; empty for the usual fields.
     pub email_field: String,
-    /// How the userinfo endpoint is shown the token.
+    /// How the token is sent to the userinfo endpoint.
     pub userinfo_auth: UserinfoAuthentication,
-    /// The keys of ID tokens (RFC 7517); empty where the userinfo endpoint is asked.
+    /// The URL of the keys for ID tokens (RFC 7517); empty if the userinfo endpoint is used.
     pub jwks_url: String,
-    /// Who signs them (`OpenID` Connect Core §2), to the letter.
+    /// The exact issuer of ID tokens (`OpenID` Connect Core §2).
     pub issuer: String,
 }
 
-/// What another kind can't use.
+/// The error for settings of the kind generic in another kind.
 const GENERIC_ALONE: &str = "is for a plugin of kind generic alone";
 
-/// Reads these settings; `None` where one of them can't be read.
+/// Reads these settings; `None` if one of them is invalid.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     name: &impl Fn(&str) -> String,

@@ -1,8 +1,8 @@
-//! Settings that come from files.
+//! Settings read from files.
 
 use super::*;
 
-/// A file of a secret, and its path.
+/// A file with a secret, and its path.
 fn secret(bytes: &[u8]) -> (tempfile::NamedTempFile, String) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The documents' table of settings, the defaults and what is read of them name the same settings.
+//! The documentation's table, the defaults and the code have the same settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use toml::Value;
 
 const PAGE: &str = include_str!("../../../../docs/settings.md");
 
-/// The plugin that the table has no rows for, and the one whose rows stand for it.
+/// The plugin without rows in the table, and the one whose rows apply to it.
 const OTHER: (&str, &str) = ("plugins.plugin_b.", "plugins.plugin_a.");
 
 /// Between two defaults: `plugin_a`'s and `plugin_b`'s.
@@ -35,7 +35,7 @@ fn flat_defaults() -> BTreeMap<String, Value> {
     flat
 }
 
-/// A default as the table shows it.
+/// A default in the table's form.
 fn shown(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -52,7 +52,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The rows of the table: name, default, and whether anything is said.
+/// The rows of the table: name, default, and whether there is a description.
 fn rows() -> Vec<(String, String, bool)> {
     PAGE.lines()
         .filter_map(|line| {
@@ -91,7 +91,7 @@ fn the_table_lists_every_setting_with_its_default() {
 #[test]
 fn every_setting_is_read() {
     let mut settings = defaults();
-    // Without this one reading ends early.
+    // Without this one reading stops early.
     settings["seal"]["keys"] = Value::Array(vec![Value::String(KEY.to_owned())]);
     let mut reader = Reader::new(&settings);
     assert!(read(&mut reader).is_some());

@@ -1,10 +1,10 @@
 //! The fuzz target of a connection: messages of up to a mebibyte through every buffer, by DATA and by BDAT, in any
-//! chunks and packets, in lock-step and pipelined. What is answered with 250 is what was sent, octet for octet, except
-//! for bare line feeds where they are normalized.
+//! chunks and packets, in lock-step and pipelined. An accepted message equals the sent one, octet for octet, except for
+//! normalized bare line feeds.
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "targets panic where an invariant breaks"
+    reason = "targets panic if an invariant is violated"
 )]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -100,7 +100,7 @@ fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     let whole = length(input).min(LONGEST);
     let begin = input.byte();
     let mut content = with_line_ends(input.take(begin.into()));
-    // Numbered lines, so that none can be mistaken for another.
+    // Numbered lines, so that all differ.
     let mut number = 0_u32;
     while content.len() < whole {
         if content.ends_with(b"\r\n") && options & 4 == 4 {
@@ -334,7 +334,7 @@ fn settings(bare_newline: BareNewline) -> ConnectionSettings {
     }
 }
 
-/// Keeps what is delivered.
+/// Keeps delivered messages.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<Vec<u8>>>>);
 

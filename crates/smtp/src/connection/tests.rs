@@ -18,7 +18,7 @@ const LIMIT: usize = 25 * 1024 * 1024;
 /// Any valid `AUTH PLAIN`.
 const AUTH: &str = "AUTH PLAIN AGEAYg==\r\n";
 
-/// Keeps what is delivered, and requests pieces as early as possible.
+/// Keeps delivered messages, and requests pieces as early as possible.
 #[derive(Clone, Default)]
 struct Keeper {
     delivered: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -207,7 +207,7 @@ fn check(content: &[u8], way: &Way) {
     assert_eq!(delivered[1], b"second\r\n");
 }
 
-/// Lines of many lengths, some with dots in front, of which no two octets in a row are alike for long.
+/// Lines of many lengths, some with leading dots, with little repetition.
 fn content(size: usize, seed: u64) -> Vec<u8> {
     let mut content = Vec::with_capacity(size + 1_000);
     let mut state = seed | 1;
@@ -316,7 +316,7 @@ async fn an_idle_connection_keeps_no_buffer() {
     assert_eq!((driver.input.capacity(), driver.output.capacity()), (0, 0));
 }
 
-/// The backend of the tests is nearly nothing, so this is the connection's own part.
+/// The tests' backend does almost nothing, so this measures the connection itself.
 #[test]
 fn an_idle_connection_is_a_small_task() {
     let size = crate::listener::task_size::<Keeper>();

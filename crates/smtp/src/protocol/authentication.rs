@@ -1,5 +1,5 @@
-//! The SASL exchanges of AUTH (RFC 4954): the server's challenges and the client's responses. Checking the credentials
-//! is up to the session's driver.
+//! The SASL exchanges of AUTH (RFC 4954): the server's challenges and the client's responses. The session's driver
+//! checks the credentials.
 
 use std::fmt::{Debug, Formatter};
 
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::reply::Reply;
 
-/// The scope that XOAUTH2's error response asks for: Google's, which its clients know.
+/// The scope in XOAUTH2's error response: Google's, which clients know.
 const BEARER_SCOPE: &str = "https://mail.google.com/";
 
 /// An authentication mechanism.
@@ -96,7 +96,7 @@ pub(super) enum Step {
     Complete(Credentials),
     /// The response is malformed, or the client cancelled.
     Refused(Reply),
-    /// The response is well-formed but fails all the same: PLAIN with another authorization identity.
+    /// The response is well-formed but fails: PLAIN with another authorization identity.
     Failed,
 }
 

@@ -1,5 +1,5 @@
-//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). Interpreting the content and
-//! replying to a refusal happen elsewhere.
+//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). The content is interpreted, and a
+//! refusal answered, elsewhere.
 
 use bytes::{Buf, BytesMut};
 
@@ -12,11 +12,11 @@ pub enum BareNewline {
     Normalize,
 }
 
-/// Maximum memory reserved for a message in advance, since a declared size can't be relied on: room for a piece as
-/// drivers take them, and for what one read adds to it.
+/// Maximum memory reserved for a message in advance, since a declared size can't be relied on: room for one piece and
+/// one more read.
 const RESERVED: usize = 384 * 1024;
 
-/// Up to this size content grows as it arrives, in octets.
+/// Content up to this size grows as it arrives, in octets.
 const SMALL: usize = 64 * 1024;
 
 /// How much beyond twice the limit is discarded before the session must close, in octets.
@@ -28,7 +28,7 @@ pub fn patience(limit: usize) -> usize {
     limit.saturating_mul(2).saturating_add(PATIENCE)
 }
 
-/// Why content is refused. It was discarded up to its end nevertheless.
+/// Why content is refused. It has been consumed to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedContent {
     /// It exceeds the limit.
@@ -50,7 +50,7 @@ pub enum Progress {
     Endless,
 }
 
-/// The octets of a message that are kept, once, and the reasons to refuse it.
+/// The octets kept of a message, and the reasons to refuse it.
 #[derive(Debug)]
 struct KeptContent {
     octets: Vec<u8>,
@@ -65,7 +65,7 @@ impl KeptContent {
     fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         let mut octets = Vec::new();
         let declared = declared.map_or(0, |size| usize::try_from(size).unwrap_or(limit));
-        // If the memory isn't available the message grows as it arrives, and fails only if it must.
+        // If memory isn't available, the message grows as it arrives.
         let _ = octets.try_reserve_exact(declared.min(limit).min(RESERVED));
         Self {
             octets,
@@ -91,12 +91,12 @@ impl KeptContent {
     fn make_room(&mut self, more: usize) {
         let needed = self.octets.len().saturating_add(more);
         if self.length > SMALL && needed > self.octets.capacity() && needed <= RESERVED {
-            // If the memory isn't available it grows as it arrives.
+            // If memory isn't available, it grows as it arrives.
             let _ = self.octets.try_reserve_exact(RESERVED - self.octets.len());
         }
     }
 
-    /// Keeps the octets before an LF without a CR, and CRLF in its place; `false` if it is refused.
+    /// Keeps the octets before an LF without a CR, and CRLF in place of the LF; `false` if it is refused.
     fn push_bare_newline(&mut self, before: &[u8]) -> bool {
         let is_taken = self.bare_newline == BareNewline::Normalize;
         if is_taken {
@@ -111,8 +111,8 @@ impl KeptContent {
         self.octets = Vec::new();
     }
 
-    /// The octets since the last call, once there are at least `at_least`. If the message is refused later they were
-    /// taken in vain.
+    /// Takes the octets since the last call, once there are at least `at_least`. The message may still be refused
+    /// later.
     fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         (self.octets.len() >= at_least).then(|| {
             let mut octets = std::mem::take(&mut self.octets);
@@ -121,8 +121,8 @@ impl KeptContent {
         })
     }
 
-    /// The reason to refuse the message. The order of the two is fixed, since which of them is detected first depends
-    /// on how the input was split.
+    /// The reason to refuse the message. The two have a fixed order, since the order of detection depends on how the
+    /// input was split.
     fn verdict(&self) -> Result<(), RefusedContent> {
         if self.length > self.limit {
             Err(RefusedContent::TooLarge)
@@ -156,7 +156,7 @@ enum LinePosition {
 pub struct DataReceiver {
     content: KeptContent,
     place: LinePosition,
-    /// Octets left before the input counts as endless.
+    /// Octets left until the input counts as endless.
     patience: usize,
 }
 
@@ -322,7 +322,7 @@ impl ChunkReceiver {
         let Some(last) = bytes.last() else { return };
         let mut unkept = 0;
         let mut malformed = self.after_cr && bytes.first() != Some(&b'\n');
-        // Refused content is measured to its end, so that the reason is the same however it is split.
+        // Refused content is measured to its end, so that the reason doesn't depend on how it is split.
         for position in memchr::memchr3_iter(b'\r', b'\n', 0, bytes) {
             malformed |= match bytes[position] {
                 b'\r' => bytes.get(position + 1).is_some_and(|next| *next != b'\n'),

@@ -1,8 +1,8 @@
-//! Fuzz targets of the protocol's parts: the result is the same however the input is split.
+//! Fuzz targets of the protocol's parts: the result doesn't depend on how the input is split.
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "targets panic where an invariant breaks"
+    reason = "targets panic if an invariant is violated"
 )]
 
 use bytes::BytesMut;
@@ -17,7 +17,7 @@ use mailgate_types::fuzzing::{Input, is_printable, pieces};
 /// Size limit of a message, in octets.
 const LIMIT: usize = 600;
 
-/// One command line: whatever passes is bounded, and an address is exactly the one that was written.
+/// One command line: everything accepted is bounded, and addresses are unchanged.
 pub fn smtp_commands(data: &[u8]) {
     match Command::parse(data) {
         Err(reply) => assert!((500..600).contains(&reply.code()), "{reply:?}"),
@@ -71,8 +71,8 @@ fn lines(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
     lines
 }
 
-/// A message's content by DATA and by BDAT: what is accepted is what was sent, octet for octet, except for bare line
-/// feeds where these are normalized.
+/// A message's content by DATA and by BDAT: accepted content equals the sent content, octet for octet, except for
+/// normalized bare line feeds.
 pub fn smtp_content(data: &[u8]) {
     let mut input = Input::new(data);
     let taken_from = usize::from(input.byte());
@@ -90,7 +90,7 @@ pub fn smtp_content(data: &[u8]) {
     }
 }
 
-/// The content as sent by DATA by a client that knows where its lines begin.
+/// The content as sent by DATA by a client that dot-stuffs its lines.
 fn stuffed_content(
     content: &[u8],
     expected: &Result<Vec<u8>, RefusedContent>,
@@ -124,13 +124,13 @@ fn stuffed_content(
                 let content = [content, &b"\r\n"[..]].concat();
                 assert_eq!(received, Progress::End(Ok(content)), "by DATA");
             }
-            // It may end elsewhere, but it must not become another message.
+            // It may end elsewhere, but must not become another message.
             _ => assert!(!matches!(received, Progress::End(Ok(_))), "by DATA"),
         }
     }
 }
 
-/// Whatever a client sends after DATA: the first dot on a line of its own between CRLFs ends it, and nothing else does.
+/// Any stream after DATA: only the first dot on its own line between CRLFs ends it.
 fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareNewline) {
     let behind_command = [&b"\r\n"[..], stream].concat();
     let Some(end) = memchr::memmem::find(&behind_command, b"\r\n.\r\n") else {
@@ -139,7 +139,7 @@ fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareN
     let mut unstuffed = Vec::new();
     let (mut before, mut rest) = (&b"\r\n"[..], &stream[..end]);
     while !rest.is_empty() {
-        // A dot after a bare line feed is one that the client didn't stuff, unless there are two.
+        // The client didn't stuff a single dot after a bare line feed.
         let drops_dot = match before {
             b"\r\n" => rest.starts_with(b"."),
             _ => rest.starts_with(b".."),

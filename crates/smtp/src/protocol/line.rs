@@ -7,7 +7,7 @@ use bytes::{Buf, BytesMut};
 pub enum Line {
     /// A complete line, without its CRLF.
     Whole(BytesMut),
-    /// A line with a CR or an LF by itself. It was consumed up to its CRLF.
+    /// A line with a bare CR or LF. It was consumed up to its CRLF.
     BareLineEnd,
     /// A line over the limit. It was consumed up to its CRLF.
     TooLong,
@@ -15,8 +15,8 @@ pub enum Line {
 
 /// Finds lines in a buffer that grows at its end.
 ///
-/// An unfinished line stays in the caller's buffer; a line that is refused anyway is discarded as it arrives, so that
-/// never more than the limit is held.
+/// An unfinished line stays in the caller's buffer; a refused line is discarded as it arrives, so the buffer never
+/// exceeds the limit.
 #[derive(Debug)]
 pub struct LineReader {
     state: State,

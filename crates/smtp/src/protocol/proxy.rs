@@ -1,5 +1,5 @@
 //! The header that a load balancer sends first to report the client's address: the binary form of the PROXY protocol
-//! (`HAProxy`'s specification, section 2.2). Bytes in, an address out.
+//! (`HAProxy`'s specification, section 2.2). Does no I/O.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ pub const LONGEST: usize = 4_096;
 /// Why the bytes are not such a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyHeader {
-    /// Something else, or version 1.
+    /// Not a PROXY header, or version 1.
     #[error("it doesn't begin with the PROXY protocol's signature (version 2)")]
     Signature,
     /// An unknown version or command.
@@ -44,7 +44,7 @@ pub enum Progress {
 ///
 /// # Errors
 ///
-/// [`InvalidProxyHeader`], as soon as it can't become one.
+/// [`InvalidProxyHeader`], as soon as it can't become valid.
 pub fn parse(bytes: &[u8]) -> Result<Progress, InvalidProxyHeader> {
     let begun = bytes.len().min(SIGNATURE.len());
     if bytes[..begun] != SIGNATURE[..begun] {

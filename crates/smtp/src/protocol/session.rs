@@ -100,7 +100,7 @@ impl From<Reply> for Refusal {
     }
 }
 
-/// The result of a command: there may be an event for the driver.
+/// The result of a command, with an event for the driver if any.
 type Outcome = Result<Option<Event>, Refusal>;
 
 impl Session {
@@ -274,15 +274,15 @@ impl Session {
         }
     }
 
-    /// The session after the TLS handshake: it forgets everything said in clear (RFC 3207 §4.2). The driver drops the
-    /// input it has buffered.
+    /// The session after the TLS handshake: it forgets the plaintext session (RFC 3207 §4.2). The driver drops its
+    /// buffered input.
     #[must_use]
     pub fn start_tls(self) -> Self {
         Self::new(self.settings, Encryption::Tls)
     }
 
-    /// Only a line that begins an XOAUTH2 exchange may be long. Until enough of it has arrived to tell, the other limit
-    /// can't be reached either.
+    /// Only a line that begins an XOAUTH2 exchange may be long. The normal limit can't be reached before enough has
+    /// arrived to tell.
     fn command_limit(&self, input: &BytesMut) -> usize {
         let token = self.encryption == Encryption::Tls
             && !self.authenticated
@@ -352,7 +352,7 @@ impl Session {
             if verb == Verb::Rcpt {
                 self.recipient_refused();
             }
-            // Of a list of recipients some may be wrong, and the others are to get the message.
+            // Some recipients of a list may be wrong; the others still get the message.
             let is_address = verb == Verb::Rcpt && reply.enhanced() == Some((5, 1, 3));
             Refusal {
                 reply,
@@ -394,7 +394,7 @@ impl Session {
                 ));
                 Reply::new(354, "", "Send the message; end it with <CRLF>.<CRLF>").write_to(output);
             }
-            // Handled above, since its octets follow whatever the reply.
+            // Handled above, since its octets follow regardless of the reply.
             Command::Bdat { .. } => {}
             Command::Rset => {
                 self.transaction = None;

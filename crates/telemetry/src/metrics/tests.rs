@@ -1,4 +1,4 @@
-//! Checks the descriptions against the code that counts, and the operators' table against the descriptions.
+//! Checks the descriptions against the code, and the table in the documentation against the descriptions.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use crate::top_subscribers;
 
 const PAGE: &str = include_str!("../../../../docs/monitoring.md");
 
-/// Where the values of a label are found if its uses don't spell them out: metric, label, file, and the texts before
+/// Where to find a label's values if its uses don't contain them literally: metric, label, file, and the text before
 /// and after them.
 #[rustfmt::skip]
 const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
@@ -61,7 +61,7 @@ const NEVER: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A use of a metric. For each label it has the values that are spelled out.
+/// A use of a metric, with each label's literal values.
 struct Use {
     file: String,
     kind: &'static str,
@@ -106,7 +106,7 @@ fn arguments(text: &str) -> Vec<String> {
     arguments
 }
 
-/// The texts in quotes.
+/// The quoted strings.
 fn quoted(text: &str) -> impl Iterator<Item = String> {
     text.split('"').skip(1).step_by(2).map(str::to_owned)
 }

@@ -1,9 +1,9 @@
-//! The forms of an address that every server takes, with or without SMTPUTF8 (RFC 6531).
+//! The forms of an address that every server accepts, with or without SMTPUTF8 (RFC 6531).
 
 use super::{EmailAddress, MAXIMUM_ADDRESS};
 
 impl EmailAddress {
-    /// The address with its local part in quotes if its dots stand where only quotes allow them (RFC 5321 §4.1.2).
+    /// The address, with its local part quoted if its dots require quotes (RFC 5321 §4.1.2).
     #[must_use]
     pub fn to_standard(&self) -> Self {
         let local_part = self.local_part();
@@ -16,8 +16,8 @@ impl EmailAddress {
         }
     }
 
-    /// The address in its standard form, with its domain in A-labels (RFC 5890 §2.3.2.1, by the mapping of UTS 46) where
-    /// that makes it ASCII. One whose local part isn't ASCII has no such form.
+    /// The address in its standard form, with its domain in A-labels (RFC 5890 §2.3.2.1, mapped by UTS 46) if that
+    /// makes it ASCII. An address with a non-ASCII local part has no such form.
     #[must_use]
     pub fn to_ascii(&self) -> Self {
         let standard = self.to_standard();
@@ -89,7 +89,7 @@ mod tests {
                 "\"a b\"@b\u{fc}cher.example",
                 "\"a b\"@xn--bcher-kva.example",
             ),
-            // Nothing to do, or nothing to be done.
+            // Unchanged, or not convertible.
             ("bob@xn--bcher-kva.example", "bob@xn--bcher-kva.example"),
             ("Bob@Example.ORG", "Bob@Example.ORG"),
             ("bob@[192.0.2.1]", "bob@[192.0.2.1]"),
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn domains_without_a_labels_are_none() {
         for domain in [
-            // Left to right and right to left in one label (RFC 5893).
+            // Mixed directions in one label (RFC 5893).
             "a\u{5d0}b.example",
             // A combining mark first.
             "\u{308}u.example",
             "xn--\u{fc}.example",
-            // Nothing is left of a soft hyphen alone.
+            // A soft hyphen alone maps to nothing.
             "\u{ad}.example",
             // 63 octets at most, as A-labels.
             &format!("{}.example", "\u{fc}".repeat(60)),

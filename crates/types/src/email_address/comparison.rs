@@ -3,15 +3,15 @@
 use super::ascii::a_labels;
 use super::{is_atoms, is_quoted_string};
 
-/// An address in the form used for comparison, a valid address again: in lower case, since no provider distinguishes
-/// it, in quotes only where it needs them, and with its domain in ASCII if it has such a form (RFC 5890).
+/// An address in its form for comparison, itself a valid address: in lower case, since no provider distinguishes case,
+/// quoted only if necessary, and with its domain in ASCII if possible (RFC 5890).
 #[must_use]
 pub fn comparison_key(address: &str) -> String {
     let Some((local_part, domain)) = address.rsplit_once('@') else {
         return address.to_lowercase();
     };
     let local_part = local_part.trim();
-    // Quotes that aren't closed are no quotes: it is another address, or none.
+    // An unclosed quote doesn't quote.
     let is_quoted = is_quoted_string(local_part);
     let local_part = if is_quoted {
         unquoted(local_part)

@@ -1,16 +1,16 @@
-//! What encoded words of one charset mean together: their octets are joined before they are taken for text.
+//! The text of adjacent encoded words of one charset: their octets are joined before they are decoded.
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 use super::{Encoding, Word};
 
-/// The text of adjacent words. Those of different charsets are joined as text only.
+/// The text of adjacent words. Words of different charsets are decoded separately.
 pub(super) fn words_text(words: &[Word<'_>]) -> String {
     let same = |one: &Word<'_>, other: &Word<'_>| letters(one.charset).eq(letters(other.charset));
     words.chunk_by(same).map(charset_text).collect()
 }
 
-/// What tells charsets apart: `UTF8` is `utf-8`.
+/// A charset's name, normalized for comparison: `UTF8` is `utf-8`.
 fn letters(charset: &[u8]) -> impl Iterator<Item = u8> {
     let letters = charset.iter().filter(|byte| !matches!(byte, b'-' | b'_'));
     letters.map(u8::to_ascii_lowercase)
@@ -23,7 +23,7 @@ fn charset_text(words: &[Word<'_>]) -> String {
     if let Some(cuts) = cuts(words) {
         return text(cuts);
     }
-    // Each may lack its padding, or they share a group of four letters.
+    // Each word may lack its padding, or the words share a group of four letters.
     let (padding, within) = (text(Cuts::Padding), text(Cuts::Within));
     if is_clean(&padding) || !is_clean(&within) {
         padding
@@ -36,16 +36,16 @@ fn is_clean(text: &str) -> bool {
     !text.contains(|letter: char| letter == char::REPLACEMENT_CHARACTER || letter.is_control())
 }
 
-/// What a word of base64 ends with whose letters make no whole groups of four.
+/// How a base64 word ends if its length isn't a multiple of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cuts {
-    /// Its padding is left out.
+    /// Its padding is missing.
     Padding,
-    /// The next word goes on with the group.
+    /// The next word continues the group.
     Within,
 }
 
-/// How words are cut; `None` if both could be.
+/// How the words are cut; `None` if it is ambiguous.
 fn cuts(words: &[Word<'_>]) -> Option<Cuts> {
     let mut is_unclear = false;
     for pair in words.windows(2) {
@@ -103,7 +103,7 @@ fn octets(words: &[Word<'_>], cuts: Cuts) -> Vec<u8> {
     octets
 }
 
-/// The octets of Q (§4.2); a `=` that no two digits follow stands for itself.
+/// Decodes Q (§4.2); a `=` without two digits after it stands for itself.
 fn q_octets(data: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(data.len());
     let mut rest = data;
@@ -123,7 +123,7 @@ fn q_octets(data: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Bits of base64 that make no octet yet.
+/// Base64 bits that don't complete an octet yet.
 #[derive(Debug, Default)]
 struct Group {
     bits: u16,
@@ -157,7 +157,7 @@ pub(super) fn sextet(byte: u8) -> Option<u8> {
     })
 }
 
-/// Octets in a charset; UTF-8 if none is known by this name.
+/// Decodes octets in a charset; UTF-8 if the charset is unknown.
 fn in_charset(charset: &[u8], octets: &[u8]) -> String {
     match charset_decoder(charset) {
         Some(decode) if charset.to_ascii_lowercase().starts_with(b"iso-2022") => {
@@ -168,8 +168,8 @@ fn in_charset(charset: &[u8], octets: &[u8]) -> String {
     }
 }
 
-/// Octets of ISO 2022 without the escape sequence that ends a word where the next one begins with another: decoders
-/// reject one that no letter follows.
+/// ISO 2022 octets without escape sequences that are followed directly by another one: decoders reject an escape
+/// sequence without a character after it.
 fn without_returns(octets: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(octets.len());
     let mut rest = octets;

@@ -1,4 +1,4 @@
-//! The authorization endpoint, which users see.
+//! The authorization endpoint, for users.
 
 use axum::http::header::CONTENT_SECURITY_POLICY;
 

@@ -1,5 +1,5 @@
-//! `/payprov/checkout/{id}`: where a subscriber enters a card. There are no numbers to type: a button
-//! stands for each kind of card.
+//! `/payprov/checkout/{id}`: where a subscriber enters a card. There are no numbers to type: each kind of card has a
+//! button.
 
 use askama::Template;
 use axum::Form;
@@ -12,7 +12,7 @@ use super::{customer_name, go_to, missing, page};
 use crate::payprov::PaymentProvider;
 use crate::payprov::customers::Card;
 
-/// The cards that can be entered here and on the portal, with the words that the buttons post.
+/// The cards that can be entered here and on the portal, with the values that the buttons post.
 pub(super) const CARDS: [(&str, &str, Option<Card>); 4] = [
     ("works", "A card that works", Some(Card::Works)),
     ("declined", "A card that is declined", None),
@@ -67,7 +67,9 @@ fn shown(provider: &PaymentProvider, id: &str, fault: Option<&'static str>) -> R
         Some(page(StatusCode::OK, "Save a card", content))
     });
     shown.unwrap_or_else(|| {
-        missing("This page has already been used or has expired. Start again from where you came.")
+        missing(
+            "This page has already been used or has expired. Start again from the previous page.",
+        )
     })
 }
 

@@ -1,4 +1,4 @@
-//! `/payprov/invoices/{id}`: an invoice, and a button that pays it: where payment links lead.
+//! `/payprov/invoices/{id}`: an invoice, and a button that pays it; the target of payment links.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -36,7 +36,7 @@ pub(in crate::payprov) async fn show(
     shown.unwrap_or_else(|| missing("There is no such invoice."))
 }
 
-/// `POST /payprov/invoices/{id}`: pays it, with a card that works and that nobody keeps.
+/// `POST /payprov/invoices/{id}`: pays it, with a working card that isn't saved.
 pub(in crate::payprov) async fn pay(
     State(provider): State<PaymentProvider>,
     Path(id): Path<String>,

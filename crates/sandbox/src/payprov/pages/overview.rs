@@ -1,4 +1,4 @@
-//! `/payprov`: the subscribers, and what can be let happen to each.
+//! `/payprov`: the subscribers, and actions to simulate for each.
 
 use askama::Template;
 use axum::Form;
@@ -19,7 +19,7 @@ const SHOWN: usize = 100;
 /// How many events are shown, newest first.
 const SHOWN_EVENTS: usize = 20;
 
-/// The buttons, with the word that each posts.
+/// The buttons, with the value that each posts.
 const BUTTONS: [(Action, &str, &str); 8] = [
     (
         Action::Remind,
@@ -71,7 +71,7 @@ impl<'a> Overview<'a> {
     }
 }
 
-/// The buttons that a subscription has: the word that each posts, its label and its look.
+/// A subscription's buttons: posted value, label and style.
 fn buttons(of: &Subscription) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let (status, is_free) = (of.status, of.amount() == 0);
     let fitting = BUTTONS.into_iter().filter(move |(action, _, _)| {
@@ -104,6 +104,6 @@ pub(in crate::payprov) async fn act(
     if provider.act(&id, pressed.action).await {
         go_to("/payprov")
     } else {
-        missing("There is no such subscription, or that can't happen to it any more.")
+        missing("There is no such subscription, or this action is no longer possible.")
     }
 }

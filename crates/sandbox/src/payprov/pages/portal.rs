@@ -1,4 +1,4 @@
-//! `/payprov/portal/{id}`: where a subscriber looks after the subscription.
+//! `/payprov/portal/{id}`: where a subscriber manages the subscription.
 
 use askama::Template;
 use axum::Form;
@@ -14,7 +14,7 @@ use crate::payprov::ledger::Ledger;
 use crate::payprov::objects::PortalSession;
 use crate::payprov::steering::Action;
 
-const DECLINED: &str = "The card was declined. The former one stays.";
+const DECLINED: &str = "The card was declined. The previous card stays in use.";
 
 #[derive(Template)]
 #[template(path = "payprov/portal.html")]
@@ -47,7 +47,7 @@ fn shown(provider: &PaymentProvider, id: &str, fault: Option<&'static str>) -> R
     shown.unwrap_or_else(|| missing("There is no such page."))
 }
 
-/// A button: one of these is there.
+/// A button; exactly one of these is present.
 #[derive(Debug, Deserialize)]
 pub(in crate::payprov) struct Pressed {
     card: Option<String>,

@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The client sends far more than allowed: tell it why, so that its queue gives up.
+    /// The client sends far more than allowed: send the reason, so that its queue gives up.
     pub(super) fn endless(&mut self, output: &mut Vec<u8>) -> Event {
         too_large().write_to(output);
         self.close()

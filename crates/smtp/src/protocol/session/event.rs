@@ -6,7 +6,7 @@ use crate::protocol::authentication::{Credentials, Mechanism};
 use crate::protocol::data::BareNewline;
 use mailgate_types::email_address::EmailAddress;
 
-/// What a session offers, and its limits.
+/// A session's offered extensions and limits.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
     /// The server's name in the greeting and the EHLO reply.
@@ -31,7 +31,7 @@ pub struct SessionSettings {
     pub ask_for_recipients: bool,
 }
 
-/// What the connection runs over.
+/// The connection's encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encryption {
     /// Plain TCP.
@@ -49,8 +49,7 @@ pub struct Envelope {
     pub recipients: Vec<EmailAddress>,
     /// Whether MAIL gave SMTPUTF8.
     pub smtputf8: bool,
-    /// Whether MAIL gave BODY=8BITMIME. Content may contain non-ASCII octets without it: many clients omit it, and
-    /// refusing what they send helps no one.
+    /// Whether MAIL gave BODY=8BITMIME. Content may contain non-ASCII octets without it, since many clients omit it.
     pub body_8bit: bool,
     /// The client's name in EHLO or HELO.
     pub helo: String,

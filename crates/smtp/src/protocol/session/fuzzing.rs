@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::missing_panics_doc,
-    reason = "targets panic where an invariant breaks"
+    reason = "targets panic if an invariant is violated"
 )]
 
 use std::fmt::Write as _;

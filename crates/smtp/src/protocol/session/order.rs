@@ -58,7 +58,7 @@ impl Session {
             transaction.refused_recipients,
         ) {
             (Verb::Rcpt, ..) | (_, false, _) => Ok(()),
-            // A pipelining client sends DATA before it knows: not an error of its own.
+            // A pipelining client sends DATA before it knows; this is not another error.
             (_, true, true) => Err(Refusal {
                 reply: Reply::new(554, "5.5.1", "No valid recipients"),
                 counted: false,

@@ -219,7 +219,7 @@ fn errors_close() {
     assert_eq!(output, b"221 2.0.0 Goodbye\r\n");
 }
 
-/// A list of recipients may have wrong ones, and a connection that is kept sends for days.
+/// A list of recipients may have wrong ones, and a persistent connection sends for days.
 #[test]
 fn neither_wrong_recipients_nor_what_was_wrong_before_a_message_close() {
     let mut session = session(Encryption::Tls);
