@@ -59,3 +59,5 @@ pub mod suspend_aware_instant;
 pub mod trusted_peers;
 pub mod waiting_reason;
 pub mod web_address;
+#[cfg(feature = "sqlx")]
+mod words;

@@ -80,8 +80,9 @@ pub async fn by_mailbox(
         }
     };
     // The bounds let Postgres prune partitions.
-    let counted = sqlx::query!(
-        r#"SELECT credential_id, coalesce(max(mailboxes.email), max(from_address)) AS "email!",
+    sqlx::query_as!(
+        MailboxCounts,
+        r#"SELECT credential_id AS id, coalesce(max(mailboxes.email), max(from_address)) AS "email!",
                   count(*) FILTER (WHERE log.status = 'sent') AS "sent!",
                   count(*) FILTER (WHERE log.status = 'failed_temp') AS "waiting!",
                   count(*) FILTER (WHERE log.status = 'failed_perm') AS "failed!",
@@ -97,14 +98,5 @@ pub async fn by_mailbox(
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    let counted = counted.into_iter().map(|row| MailboxCounts {
-        id: CredentialId(row.credential_id),
-        email: row.email,
-        sent: row.sent,
-        waiting: row.waiting,
-        failed: row.failed,
-        bounced: row.bounced,
-    });
-    Ok(counted.collect())
+    .await
 }

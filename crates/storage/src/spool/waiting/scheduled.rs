@@ -127,7 +127,7 @@ impl TryFrom<Row> for Scheduled {
             size_bytes: row.size_bytes,
             has_attachments: row.has_attachments,
             send_at: row.opened_at,
-            metadata: Metadata::from_stored(row.metadata),
+            metadata: row.metadata.into(),
             door: row.door.as_deref().and_then(Door::named),
         })
     }
