@@ -104,62 +104,40 @@ pub async fn scan(
     let (from, to) = window.ids();
     let owner = window.owner.id();
     let users = matching.users();
+    macro_rules! found {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                r#"SELECT found.id
+                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                        CROSS JOIN LATERAL (
+                            SELECT id FROM email_logs AS log
+                            WHERE "# + $owner + " = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + r#"
+                              AND ($6::uuid[] IS NULL
+                                   OR (SELECT user_key FROM mailboxes
+                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
+                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
+                            ORDER BY id DESC LIMIT $8
+                        ) AS found
+                   ORDER BY found.id DESC LIMIT $8"#,
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                users.as_deref(),
+                matching.subject.as_deref(),
+                limit
+                $(, $deleted)?
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let ids = match window.owner {
-        Owner::App(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT found.id
-                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                        CROSS JOIN LATERAL (
-                            SELECT id FROM email_logs AS log
-                            WHERE app_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                              AND ($6::uuid[] IS NULL
-                                   OR (SELECT user_key FROM mailboxes
-                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
-                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
-                            ORDER BY id DESC LIMIT $8
-                        ) AS found
-                   ORDER BY found.id DESC LIMIT $8"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                users.as_deref(),
-                matching.subject.as_deref(),
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => found!("app_id", ""),
         Owner::Subscriber(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT found.id
-                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                        CROSS JOIN LATERAL (
-                            SELECT id FROM email_logs AS log
-                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                              AND app_id <> ALL($9)
-                              AND ($6::uuid[] IS NULL
-                                   OR (SELECT user_key FROM mailboxes
-                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
-                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
-                            ORDER BY id DESC LIMIT $8
-                        ) AS found
-                   ORDER BY found.id DESC LIMIT $8"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                users.as_deref(),
-                matching.subject.as_deref(),
-                limit,
-                &window.deleted(),
-            )
-            .fetch_all(connection)
-            .await?
+            found!("subscriber_id", "AND app_id <> ALL($9)", &window.deleted())
         }
     };
     Ok(ids.into_iter().map(LogId).collect())

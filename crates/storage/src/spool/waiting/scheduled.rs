@@ -99,7 +99,7 @@ struct Row {
     cc_addresses: Vec<String>,
     bcc_addresses: Vec<String>,
     subject: String,
-    plugin: String,
+    plugin: Plugin,
     message_id: Option<String>,
     size_bytes: i64,
     has_attachments: bool,
@@ -108,11 +108,9 @@ struct Row {
     door: Option<String>,
 }
 
-impl TryFrom<Row> for Scheduled {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
+impl From<Row> for Scheduled {
+    fn from(row: Row) -> Self {
+        Self {
             id: LogId(row.id),
             app: AppId(row.app_id),
             app_name: row.app_name,
@@ -122,14 +120,14 @@ impl TryFrom<Row> for Scheduled {
             cc_addresses: row.cc_addresses,
             bcc_addresses: row.bcc_addresses,
             subject: row.subject,
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            plugin: row.plugin,
             message_id: row.message_id,
             size_bytes: row.size_bytes,
             has_attachments: row.has_attachments,
             send_at: row.opened_at,
             metadata: row.metadata.into(),
             door: row.door.as_deref().and_then(Door::named),
-        })
+        }
     }
 }
 
@@ -173,7 +171,7 @@ pub async fn list_scheduled(
         r#"SELECT message.id AS "id!", apps.id AS app_id, apps.name AS app_name,
                   credential_id AS "credential_id!", from_address AS "from_address!",
                   to_address AS "to_address!", cc_addresses AS "cc_addresses!",
-                  bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!",
+                  bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!: Plugin",
                   message_id, size_bytes AS "size_bytes!", has_attachments AS "has_attachments!",
                   opened_at AS "opened_at!", metadata, door
            FROM (
@@ -215,7 +213,7 @@ pub async fn list_scheduled(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter().map(Scheduled::try_from).collect()
+    Ok(rows.into_iter().map(Scheduled::from).collect())
 }
 
 /// A scheduled message of a subscriber; `None` if there is none.
@@ -226,15 +224,15 @@ pub async fn find_scheduled(
 ) -> Result<Option<Scheduled>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        "SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                cc_addresses, bcc_addresses, subject, plugin, message_id, size_bytes,
-                has_attachments, opened_at, metadata, door
-         FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
-         WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged",
+        r#"SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                  cc_addresses, bcc_addresses, subject, plugin AS "plugin: Plugin", message_id, size_bytes,
+                  has_attachments, opened_at, metadata, door
+           FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+           WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged"#,
         id.0,
         subscriber.0,
     )
     .fetch_optional(connection)
     .await?;
-    row.map(Scheduled::try_from).transpose()
+    Ok(row.map(Scheduled::from))
 }
