@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::subscribers::{Subscriber, Suspension, limits};
+use crate::subscribers::{Subscriber, subscriber_of};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
@@ -92,13 +92,14 @@ pub async fn find(
     idle_since: DateTime<Utc>,
 ) -> Result<Option<FoundSession>, sqlx::Error> {
     let row = sqlx::query!(
-        r#"SELECT session.id, session.started_by AS "by: SignedInBy", session.created_at, session.last_used_at,
-                  session.needs_secret, session.user_agent, session.address, subscriber.id AS subscriber_id,
+        r#"SELECT session.id AS session_id, session.started_by AS "by: SignedInBy",
+                  session.created_at AS began_at, session.last_used_at, session.needs_secret,
+                  session.user_agent, session.address, subscriber.id,
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
-                  subscriber.created_at AS signed_up_at, subscriber.credentials_since,
+                  subscriber.created_at, subscriber.credentials_since,
                   subscriber.suspended_at, subscriber.suspension_reason,
-                  subscriber.max_requests_per_second
+                  subscriber.deletion_due_at, subscriber.max_requests_per_second
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
            WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3
@@ -111,29 +112,15 @@ pub async fn find(
     .await?;
     Ok(row.map(|row| FoundSession {
         session: PortalSession {
-            id: PortalSessionId(row.id),
+            id: PortalSessionId(row.session_id),
             by: row.by,
             needs_secret: row.needs_secret,
-            created_at: row.created_at,
+            created_at: row.began_at,
             last_used_at: row.last_used_at,
             user_agent: row.user_agent,
             address: row.address,
         },
-        subscriber: Subscriber {
-            id: SubscriberId(row.subscriber_id),
-            label: row.label,
-            email: row.email,
-            api_secret_sealed: row.api_secret_sealed,
-            payprov_customer_id: row.payprov_customer_id,
-            subscription_status: row
-                .subscription_status
-                .and_then(|status| status.parse().ok()),
-            created_at: row.signed_up_at,
-            credentials_since: row.credentials_since,
-            suspension: Suspension::of(row.suspended_at, row.suspension_reason),
-            deletion_due_at: None,
-            requests_per_second: limits::rate(row.max_requests_per_second),
-        },
+        subscriber: subscriber_of!(row),
     }))
 }
 

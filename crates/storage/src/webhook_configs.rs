@@ -32,36 +32,24 @@ pub struct WebhookConfig {
     pub updated_at: DateTime<Utc>,
 }
 
-struct Row {
-    id: WebhookConfigId,
-    app: AppId,
-    url: String,
-    events: Vec<EventName>,
-    is_active: bool,
-    secret_sealed: Vec<u8>,
-    previous_secret_sealed: Option<Vec<u8>>,
-    previous_secret_expires_at: Option<DateTime<Utc>>,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-impl From<Row> for WebhookConfig {
-    fn from(row: Row) -> Self {
-        Self {
-            id: row.id,
-            app: row.app,
-            url: row.url,
-            events: row.events,
-            is_active: row.is_active,
+/// The configuration of a row that has its columns.
+macro_rules! config_of {
+    ($row:ident) => {
+        WebhookConfig {
+            id: WebhookConfigId($row.id),
+            app: AppId($row.app_id),
+            url: $row.url,
+            events: $row.events,
+            is_active: $row.is_active,
             secrets: SealedSecrets::new(
-                row.secret_sealed,
-                row.previous_secret_sealed,
-                row.previous_secret_expires_at,
+                $row.secret_sealed,
+                $row.previous_secret_sealed,
+                $row.previous_secret_expires_at,
             ),
-            created_at: row.created_at,
-            updated_at: row.updated_at,
+            created_at: $row.created_at,
+            updated_at: $row.updated_at,
         }
-    }
+    };
 }
 
 /// Event names as stored.
@@ -108,9 +96,8 @@ pub async fn find(
     app: AppId,
     id: WebhookConfigId,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"SELECT id, app_id AS app, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+    let row = sqlx::query!(
+        r#"SELECT id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
                   previous_secret_sealed, previous_secret_expires_at, created_at, updated_at
            FROM webhook_configs WHERE app_id = $1 AND id = $2"#,
         app.0,
@@ -118,7 +105,7 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(WebhookConfig::from))
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Whether an app of the subscriber has an endpoint: a configuration, or a `webhook_url` of its own.
@@ -183,20 +170,7 @@ pub async fn list(
         last_triggered_at: row.last_triggered_at,
         attempts: row.attempts,
         successes: row.successes,
-        config: WebhookConfig {
-            id: WebhookConfigId(row.id),
-            app: AppId(row.app_id),
-            url: row.url,
-            events: row.events,
-            is_active: row.is_active,
-            secrets: SealedSecrets::new(
-                row.secret_sealed,
-                row.previous_secret_sealed,
-                row.previous_secret_expires_at,
-            ),
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        },
+        config: config_of!(row),
     });
     Ok(configs.collect())
 }
@@ -221,13 +195,12 @@ pub async fn update(
     now: DateTime<Utc>,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
     let events = change.events.as_deref().map(names);
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"UPDATE webhook_configs
            SET url = coalesce($3, url), events = coalesce($4, events),
                is_active = coalesce($5, is_active), updated_at = $6
            WHERE app_id = $1 AND id = $2
-           RETURNING id, app_id AS app, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+           RETURNING id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
                      previous_secret_sealed, previous_secret_expires_at, created_at, updated_at"#,
         app.0,
         id.0,
@@ -238,7 +211,7 @@ pub async fn update(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(WebhookConfig::from))
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Replaces a configuration's secret; the one before it signs beside it until `expires_at`. Returns the new state;
@@ -251,13 +224,12 @@ pub async fn rotate_secret(
     expires_at: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"UPDATE webhook_configs
            SET secret_sealed = $3, previous_secret_sealed = secret_sealed,
                previous_secret_expires_at = $4, updated_at = $5
            WHERE app_id = $1 AND id = $2
-           RETURNING id, app_id AS app, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+           RETURNING id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
                      previous_secret_sealed, previous_secret_expires_at, created_at, updated_at"#,
         app.0,
         id.0,
@@ -267,7 +239,7 @@ pub async fn rotate_secret(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(WebhookConfig::from))
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Deletes a configuration and returns its URL; `None` if the app has none with this id.

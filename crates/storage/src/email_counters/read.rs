@@ -83,43 +83,28 @@ pub async fn pending(
     }
     let owner_id: Uuid = owner.id();
     // Bounces have no status: they are of sent messages.
+    macro_rules! changes {
+        ($owned:literal) => {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT hour AS "hour!", plugin AS "plugin!: Plugin",
+                          status AS "status: LogStatus", sum(messages)::bigint AS "messages!"
+                   FROM (SELECT hour, plugin, status, messages
+                         FROM email_counter_changes WHERE "# + $owned + "
+                         UNION ALL
+                         SELECT hour, plugin, NULL, messages
+                         FROM bounce_counter_changes WHERE " + $owned + ") AS change
+                   GROUP BY hour, plugin, status",
+                owner_id,
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let rows = match owner {
-        Owner::App(_) => {
-            sqlx::query_as!(
-                Row,
-                r#"SELECT hour AS "hour!", plugin AS "plugin!: Plugin",
-                          status AS "status: LogStatus",
-                          sum(messages)::bigint AS "messages!"
-                   FROM (SELECT hour, plugin, status, messages
-                         FROM email_counter_changes WHERE app_id = $1
-                         UNION ALL
-                         SELECT hour, plugin, NULL, messages
-                         FROM bounce_counter_changes WHERE app_id = $1) AS change
-                   GROUP BY hour, plugin, status"#,
-                owner_id,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => changes!("app_id = $1"),
         Owner::Subscriber(_) => {
-            sqlx::query_as!(
-                Row,
-                r#"SELECT hour AS "hour!", plugin AS "plugin!: Plugin",
-                          status AS "status: LogStatus",
-                          sum(messages)::bigint AS "messages!"
-                   FROM (SELECT hour, plugin, status, messages
-                         FROM email_counter_changes
-                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
-                         UNION ALL
-                         SELECT hour, plugin, NULL, messages
-                         FROM bounce_counter_changes
-                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
-                        ) AS change
-                   GROUP BY hour, plugin, status"#,
-                owner_id,
-            )
-            .fetch_all(connection)
-            .await?
+            changes!("app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))")
         }
     };
     let mut pending: Vec<CountedFrom> = Vec::new();

@@ -1,7 +1,6 @@
 //! Scheduled messages, which the log doesn't have yet.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -89,46 +88,28 @@ fn next(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_add(1))
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    app_name: String,
-    credential_id: Uuid,
-    from_address: String,
-    to_address: String,
-    cc_addresses: Vec<String>,
-    bcc_addresses: Vec<String>,
-    subject: String,
-    plugin: Plugin,
-    message_id: Option<String>,
-    size_bytes: i64,
-    has_attachments: bool,
-    opened_at: DateTime<Utc>,
-    metadata: Option<Value>,
-    door: Option<String>,
-}
-
-impl From<Row> for Scheduled {
-    fn from(row: Row) -> Self {
-        Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            app_name: row.app_name,
-            credential: CredentialId(row.credential_id),
-            from_address: row.from_address,
-            to_address: row.to_address,
-            cc_addresses: row.cc_addresses,
-            bcc_addresses: row.bcc_addresses,
-            subject: row.subject,
-            plugin: row.plugin,
-            message_id: row.message_id,
-            size_bytes: row.size_bytes,
-            has_attachments: row.has_attachments,
-            send_at: row.opened_at,
-            metadata: row.metadata.into(),
-            door: row.door.as_deref().and_then(Door::named),
+/// The message of a row that has its columns.
+macro_rules! scheduled_of {
+    ($row:ident) => {
+        Scheduled {
+            id: LogId($row.id),
+            app: AppId($row.app_id),
+            app_name: $row.app_name,
+            credential: CredentialId($row.credential_id),
+            from_address: $row.from_address,
+            to_address: $row.to_address,
+            cc_addresses: $row.cc_addresses,
+            bcc_addresses: $row.bcc_addresses,
+            subject: $row.subject,
+            plugin: $row.plugin,
+            message_id: $row.message_id,
+            size_bytes: $row.size_bytes,
+            has_attachments: $row.has_attachments,
+            send_at: $row.opened_at,
+            metadata: $row.metadata.into(),
+            door: $row.door.as_deref().and_then(Door::named),
         }
-    }
+    };
 }
 
 /// How many scheduled messages there are, as far as app, provider and time say. They are counted in the index, app by
@@ -166,8 +147,7 @@ pub async fn list_scheduled(
     let (_, before) = filter.ids();
     let (from, matching) = (filter.start(), &filter.matching);
     let users = matching.users();
-    let rows = sqlx::query_as!(
-        Row,
+    let rows = sqlx::query!(
         r#"SELECT message.id AS "id!", apps.id AS app_id, apps.name AS app_name,
                   credential_id AS "credential_id!", from_address AS "from_address!",
                   to_address AS "to_address!", cc_addresses AS "cc_addresses!",
@@ -213,7 +193,7 @@ pub async fn list_scheduled(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(Scheduled::from).collect())
+    Ok(rows.into_iter().map(|row| scheduled_of!(row)).collect())
 }
 
 /// A scheduled message of a subscriber; `None` if there is none.
@@ -222,8 +202,7 @@ pub async fn find_scheduled(
     subscriber: SubscriberId,
     id: LogId,
 ) -> Result<Option<Scheduled>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                   cc_addresses, bcc_addresses, subject, plugin AS "plugin: Plugin", message_id, size_bytes,
                   has_attachments, opened_at, metadata, door
@@ -234,5 +213,5 @@ pub async fn find_scheduled(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Scheduled::from))
+    Ok(row.map(|row| scheduled_of!(row)))
 }
