@@ -24,16 +24,13 @@ pub async fn find(
     connection: &mut PgConnection,
     directory_url: &str,
 ) -> Result<Option<StoredAccount>, sqlx::Error> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        StoredAccount,
         "SELECT id, credentials_sealed FROM acme_accounts WHERE directory_url = $1",
         directory_url,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| StoredAccount {
-        id: AcmeAccountId(row.id),
-        credentials_sealed: row.credentials_sealed,
-    }))
+    .await
 }
 
 /// Stores a new account; `false` if another gateway was faster.

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use super::send_keys::Lookup;
-use super::subscribers::{Subscriber, Suspension, limits};
+use super::subscribers::{Subscriber, subscriber_of};
 use mailgate_types::ids::{ApiSecretId, SubscriberId};
 use mailgate_types::scope::Scope;
 
@@ -153,7 +153,8 @@ pub async fn find(
     let row = sqlx::query!(
         r#"SELECT subscribers.id, label, email, api_secret_sealed, payprov_customer_id,
                   subscription_status, subscribers.created_at, credentials_since, suspended_at,
-                  suspension_reason, max_requests_per_second, secret_id, scopes, expires_at
+                  suspension_reason, deletion_due_at, max_requests_per_second, secret_id, scopes,
+                  expires_at
            FROM (
                SELECT id AS subscriber_id, NULL::uuid AS secret_id, NULL::text[] AS scopes,
                       NULL::timestamptz AS expires_at
@@ -170,21 +171,7 @@ pub async fn find(
     .fetch_optional(connection)
     .await?;
     Ok(row.map(|row| Opened {
-        subscriber: Subscriber {
-            id: SubscriberId(row.id),
-            label: row.label,
-            email: row.email,
-            api_secret_sealed: row.api_secret_sealed,
-            payprov_customer_id: row.payprov_customer_id,
-            subscription_status: row
-                .subscription_status
-                .and_then(|status| status.parse().ok()),
-            created_at: row.created_at,
-            credentials_since: row.credentials_since,
-            suspension: Suspension::of(row.suspended_at, row.suspension_reason),
-            deletion_due_at: None,
-            requests_per_second: limits::rate(row.max_requests_per_second),
-        },
+        subscriber: subscriber_of!(row),
         secret: row.secret_id.map(|id: Uuid| Limited {
             id: ApiSecretId(id),
             scopes: scopes(&row.scopes.unwrap_or_default()),

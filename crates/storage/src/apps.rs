@@ -126,43 +126,6 @@ pub struct App {
     pub users_count: i64,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
-struct Row {
-    id: Uuid,
-    slug: String,
-    name: String,
-    pushable_key: String,
-    logo_url: String,
-    multiuser: bool,
-    multilink: bool,
-    require_connect_session: bool,
-    suppress_bounced: bool,
-    webhook_url: String,
-    callback_url: String,
-    created_at: DateTime<Utc>,
-    users_count: i64,
-}
-
-impl From<Row> for App {
-    fn from(row: Row) -> Self {
-        Self {
-            id: AppId(row.id),
-            slug: row.slug,
-            name: row.name,
-            pushable_key: row.pushable_key,
-            logo_url: row.logo_url,
-            multiuser: row.multiuser,
-            multilink: row.multilink,
-            require_connect_session: row.require_connect_session,
-            suppress_bounced: row.suppress_bounced,
-            webhook_url: row.webhook_url,
-            callback_url: row.callback_url,
-            created_at: row.created_at,
-            users_count: row.users_count,
-        }
-    }
-}
-
 /// A subscriber's apps, the oldest first.
 pub async fn list(
     connection: &mut PgConnection,
@@ -170,8 +133,8 @@ pub async fn list(
     limit: Option<i64>,
     offset: i64,
 ) -> Result<Vec<App>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
+    sqlx::query_as!(
+        App,
         r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
                   require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
@@ -183,8 +146,7 @@ pub async fn list(
         offset,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(App::from).collect())
+    .await
 }
 
 /// An app to choose.
@@ -207,7 +169,8 @@ pub async fn named(
     limit: i64,
     chosen: Option<&str>,
 ) -> Result<Vec<NamedApp>, sqlx::Error> {
-    let rows = sqlx::query!(
+    sqlx::query_as!(
+        NamedApp,
         r#"SELECT id AS "id!", slug AS "slug!", name AS "name!",
                   pushable_key AS "pushable_key!"
            FROM ((SELECT id, slug, name, pushable_key, created_at FROM apps
@@ -221,16 +184,7 @@ pub async fn named(
         chosen,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| NamedApp {
-            id: AppId(row.id),
-            slug: row.slug,
-            name: row.name,
-            pushable_key: row.pushable_key,
-        })
-        .collect())
+    .await
 }
 
 /// Whether any of a subscriber's apps has a connected mailbox.
@@ -255,8 +209,8 @@ pub async fn find_owned(
     subscriber: SubscriberId,
     pushable_key: &str,
 ) -> Result<Option<App>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    sqlx::query_as!(
+        App,
         r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
                   require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
@@ -266,8 +220,7 @@ pub async fn find_owned(
         pushable_key,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(App::from))
+    .await
 }
 
 /// A subscriber's app with this id, or else the one with this slug or pushable key.
@@ -277,8 +230,8 @@ pub async fn find_owned_by_name(
     id: Option<AppId>,
     name: &str,
 ) -> Result<Option<App>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    sqlx::query_as!(
+        App,
         r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
                   require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
@@ -290,8 +243,7 @@ pub async fn find_owned_by_name(
         name,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(App::from))
+    .await
 }
 
 /// Changes to an app; `None` leaves a field as it is.

@@ -2,7 +2,9 @@
 //! however often the work becomes necessary.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgValueRef, Postgres};
+use sqlx::{Decode, PgConnection};
 use uuid::Uuid;
 
 use super::queue_length::QueueLength;
@@ -31,6 +33,17 @@ impl JobKind {
     }
 }
 
+impl Decode<'_, Postgres> for JobKind {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        match <&str as Decode<Postgres>>::decode(value)? {
+            "provision" => Ok(Self::Provision),
+            "quantity" => Ok(Self::Quantity),
+            "end" => Ok(Self::End),
+            _ => Err("no kind of billing job".into()),
+        }
+    }
+}
+
 /// A claimed job.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -50,40 +63,6 @@ pub struct Job {
     pub quantity: Option<i64>,
     /// When it first became necessary.
     pub created_at: DateTime<Utc>,
-}
-
-struct Row {
-    id: Uuid,
-    subscriber_id: Uuid,
-    kind: String,
-    customer_id: Option<String>,
-    generation: i64,
-    attempts: i32,
-    quantity: Option<i64>,
-    created_at: DateTime<Utc>,
-}
-
-impl TryFrom<Row> for Job {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        let kind = match row.kind.as_str() {
-            "provision" => JobKind::Provision,
-            "quantity" => JobKind::Quantity,
-            "end" => JobKind::End,
-            _ => return Err(sqlx::Error::Decode("no kind of billing job".into())),
-        };
-        Ok(Self {
-            id: row.id,
-            subscriber: SubscriberId(row.subscriber_id),
-            kind,
-            customer_id: row.customer_id,
-            generation: row.generation,
-            attempts: row.attempts,
-            quantity: row.quantity,
-            created_at: row.created_at,
-        })
-    }
 }
 
 /// Enqueues work for a subscriber, due immediately.
@@ -160,25 +139,24 @@ pub async fn claim(
     lease_until: DateTime<Utc>,
     limit: i64,
 ) -> Result<Vec<Job>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "UPDATE billing_jobs
-         SET lease_until = now() + ($2::timestamptz - $1::timestamptz), attempts = attempts + 1
-         WHERE (subscriber_id, kind) IN (
-             SELECT subscriber_id, kind FROM billing_jobs
-             WHERE due_at <= $1 AND (lease_until IS NULL OR lease_until <= now())
-             ORDER BY due_at LIMIT $3
-             FOR UPDATE SKIP LOCKED
-         )
-         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity,
-                   created_at",
+    sqlx::query_as!(
+        Job,
+        r#"UPDATE billing_jobs
+           SET lease_until = now() + ($2::timestamptz - $1::timestamptz), attempts = attempts + 1
+           WHERE (subscriber_id, kind) IN (
+               SELECT subscriber_id, kind FROM billing_jobs
+               WHERE due_at <= $1 AND (lease_until IS NULL OR lease_until <= now())
+               ORDER BY due_at LIMIT $3
+               FOR UPDATE SKIP LOCKED
+           )
+           RETURNING id, subscriber_id AS subscriber, kind AS "kind: JobKind", customer_id,
+                     generation, attempts, quantity, created_at"#,
         now,
         lease_until,
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Job::try_from).collect()
+    .await
 }
 
 /// Claims one job, due or not, unless another process has it.
@@ -189,21 +167,20 @@ pub async fn claim_one(
     now: DateTime<Utc>,
     lease_until: DateTime<Utc>,
 ) -> Result<Option<Job>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "UPDATE billing_jobs
-         SET lease_until = now() + ($4::timestamptz - $3::timestamptz), attempts = attempts + 1
-         WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= now())
-         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity,
-                   created_at",
+    sqlx::query_as!(
+        Job,
+        r#"UPDATE billing_jobs
+           SET lease_until = now() + ($4::timestamptz - $3::timestamptz), attempts = attempts + 1
+           WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= now())
+           RETURNING id, subscriber_id AS subscriber, kind AS "kind: JobKind", customer_id,
+                     generation, attempts, quantity, created_at"#,
         subscriber.0,
         kind.as_str(),
         now,
         lease_until,
     )
     .fetch_optional(connection)
-    .await?;
-    row.map(Job::try_from).transpose()
+    .await
 }
 
 /// Whether a subscriber has a job of this kind.

@@ -97,32 +97,30 @@ pub async fn count(
 ) -> Result<i64, sqlx::Error> {
     let plugins = plugins(kinds);
     let (from, to) = window.ids();
+    let owner = window.owner.id();
+    macro_rules! counted {
+        ($owner:literal, $but:literal) => {
+            sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM bounced_messages
+                   WHERE "#
+                    + $owner
+                    + " = $1 AND plugin = ANY($2) AND log_id >= $3 AND log_id < $4 "
+                    + $but,
+                owner,
+                &plugins as &[&str],
+                from,
+                to,
+            )
+            .fetch_one(connection)
+            .await
+        };
+    }
     match window.owner {
-        Owner::App(app) => {
-            sqlx::query_scalar!(
-                r#"SELECT count(*) AS "count!" FROM bounced_messages
-                   WHERE app_id = $1 AND plugin = ANY($2) AND log_id >= $3 AND log_id < $4"#,
-                app.0,
-                &plugins as &[&str],
-                from,
-                to,
-            )
-            .fetch_one(connection)
-            .await
-        }
-        Owner::Subscriber(subscriber) => {
-            sqlx::query_scalar!(
-                r#"SELECT count(*) AS "count!" FROM bounced_messages
-                   WHERE subscriber_id = $1 AND plugin = ANY($2) AND log_id >= $3 AND log_id < $4
-                     AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)"#,
-                subscriber.0,
-                &plugins as &[&str],
-                from,
-                to,
-            )
-            .fetch_one(connection)
-            .await
-        }
+        Owner::App(_) => counted!("app_id", ""),
+        Owner::Subscriber(_) => counted!(
+            "subscriber_id",
+            "AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)"
+        ),
     }
 }
 
@@ -136,50 +134,40 @@ pub async fn find(
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let plugins = plugins(kinds);
     let (from, to) = window.ids();
+    let owner = window.owner.id();
+    macro_rules! found {
+        ($owner:literal, $but:literal) => {
+            sqlx::query_scalar!(
+                "SELECT found.log_id
+                 FROM unnest($2::text[]) AS kind (plugin)
+                      CROSS JOIN LATERAL (
+                          SELECT log_id FROM bounced_messages AS bounced
+                          WHERE "
+                    + $owner
+                    + " = $1 AND bounced.plugin = kind.plugin
+                            AND log_id >= $3 AND log_id < $4 "
+                    + $but
+                    + "
+                          ORDER BY log_id DESC LIMIT $5::bigint + $6::bigint
+                      ) AS found
+                 ORDER BY found.log_id DESC OFFSET $5 LIMIT $6",
+                owner,
+                &plugins as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let ids = match window.owner {
-        Owner::App(app) => {
-            sqlx::query_scalar!(
-                "SELECT found.log_id
-                 FROM unnest($2::text[]) AS kind (plugin)
-                      CROSS JOIN LATERAL (
-                          SELECT log_id FROM bounced_messages AS bounced
-                          WHERE app_id = $1 AND bounced.plugin = kind.plugin
-                            AND log_id >= $3 AND log_id < $4
-                          ORDER BY log_id DESC LIMIT $5::bigint + $6::bigint
-                      ) AS found
-                 ORDER BY found.log_id DESC OFFSET $5 LIMIT $6",
-                app.0,
-                &plugins as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
-        Owner::Subscriber(subscriber) => {
-            sqlx::query_scalar!(
-                "SELECT found.log_id
-                 FROM unnest($2::text[]) AS kind (plugin)
-                      CROSS JOIN LATERAL (
-                          SELECT log_id FROM bounced_messages AS bounced
-                          WHERE subscriber_id = $1 AND bounced.plugin = kind.plugin
-                            AND log_id >= $3 AND log_id < $4
-                            AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)
-                          ORDER BY log_id DESC LIMIT $5::bigint + $6::bigint
-                      ) AS found
-                 ORDER BY found.log_id DESC OFFSET $5 LIMIT $6",
-                subscriber.0,
-                &plugins as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => found!("app_id", ""),
+        Owner::Subscriber(_) => found!(
+            "subscriber_id",
+            "AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)"
+        ),
     };
     Ok(ids.into_iter().map(LogId).collect())
 }
@@ -194,55 +182,38 @@ pub async fn find_others(
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let (plugins, statuses) = columns(kinds);
     let (from, to) = window.ids();
+    let owner = window.owner.id();
     // A scalar subquery is evaluated only for rows that are read.
+    macro_rules! found {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE " + $owner + " = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + "
+                            AND (SELECT log_id FROM bounced_messages WHERE log_id = log.id) IS NULL
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit
+                $(, $deleted)?
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let ids = match window.owner {
-        Owner::App(app) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE app_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                            AND (SELECT log_id FROM bounced_messages WHERE log_id = log.id) IS NULL
-                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
-                      ) AS found
-                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
-                app.0,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
-        Owner::Subscriber(subscriber) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                            AND app_id <> ALL($8)
-                            AND (SELECT log_id FROM bounced_messages WHERE log_id = log.id) IS NULL
-                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
-                      ) AS found
-                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
-                subscriber.0,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-                &window.deleted(),
-            )
-            .fetch_all(connection)
-            .await?
+        Owner::App(_) => found!("app_id", ""),
+        Owner::Subscriber(_) => {
+            found!("subscriber_id", "AND app_id <> ALL($8)", &window.deleted())
         }
     };
     Ok(ids.into_iter().map(LogId).collect())

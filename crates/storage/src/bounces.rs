@@ -58,8 +58,9 @@ pub async fn originals(
     logs: &[LogId],
 ) -> Result<Vec<Original>, sqlx::Error> {
     let logs: Vec<Uuid> = logs.iter().map(|log| log.0).collect();
-    let rows = sqlx::query!(
-        r#"SELECT found.id AS "id!", found.message_id, found.from_address AS "from_address!",
+    sqlx::query_as!(
+        Original,
+        r#"SELECT found.id AS "log!", found.message_id, found.from_address AS "from_address!",
                   found.to_address AS "to_address!", found.cc_addresses AS "cc_addresses!",
                   found.bcc_addresses AS "bcc_addresses!", found.subject AS "subject!",
                   found.metadata
@@ -88,20 +89,7 @@ pub async fn originals(
         SAME_MESSAGE_ID,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Original {
-            log: LogId(row.id),
-            message_id: row.message_id,
-            from_address: row.from_address,
-            to_address: row.to_address,
-            cc_addresses: row.cc_addresses,
-            bcc_addresses: row.bcc_addresses,
-            subject: row.subject,
-            metadata: Metadata::from_stored(row.metadata),
-        })
-        .collect())
+    .await
 }
 
 /// Locks a mailbox until the transaction ends, so that its bounces are stored by one process at a time; `false` if the

@@ -81,21 +81,15 @@ pub async fn issued(
     names: &[String],
     directory_url: &str,
 ) -> Result<Vec<StoredCertificate>, sqlx::Error> {
-    let rows = sqlx::query!(
+    sqlx::query_as!(
+        StoredCertificate,
         r#"SELECT id, name, revision, pair_sealed AS "pair_sealed!" FROM certificates
            WHERE directory_url = $1 AND name = ANY($2) AND pair_sealed IS NOT NULL"#,
         directory_url,
         names,
     )
     .fetch_all(connection)
-    .await?;
-    let stored = rows.into_iter().map(|row| StoredCertificate {
-        id: CertificateId(row.id),
-        name: row.name,
-        revision: row.revision,
-        pair_sealed: row.pair_sealed,
-    });
-    Ok(stored.collect())
+    .await
 }
 
 /// Claims a certificate that is due for `seconds`: no other gateway orders it until then, or until the claim ends. A
@@ -106,7 +100,8 @@ pub async fn claim(
     directory_url: &str,
     seconds: f64,
 ) -> Result<Option<Claim>, sqlx::Error> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        Claim,
         "UPDATE certificates
          SET claim = claim + 1, last_attempt_at = now(),
              lease_until = now() + make_interval(secs => $3)
@@ -118,19 +113,13 @@ pub async fn claim(
              ORDER BY due_at LIMIT 1
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, name, claim, failures",
+         RETURNING id, name, claim AS number, failures",
         directory_url,
         names,
         seconds,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| Claim {
-        id: CertificateId(row.id),
-        name: row.name,
-        number: row.claim,
-        failures: row.failures,
-    }))
+    .await
 }
 
 /// Stores an attempt's certificate; returns when it is due again, or `None` if the attempt is no longer the latest.

@@ -26,25 +26,14 @@ pub async fn of_log(
     connection: &mut PgConnection,
     id: LogId,
 ) -> Result<Vec<LoggedAttempt>, sqlx::Error> {
-    let rows = sqlx::query!(
-        "SELECT number, at, duration_ms, status, error_message
-         FROM email_attempts WHERE log_id = $1 ORDER BY number",
+    sqlx::query_as!(
+        LoggedAttempt,
+        r#"SELECT number, at, duration_ms, status AS "status: LogStatus", error_message
+           FROM email_attempts WHERE log_id = $1 ORDER BY number"#,
         id.0,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(LoggedAttempt {
-                number: row.number,
-                at: row.at,
-                duration_ms: row.duration_ms,
-                status: (row.status.parse())
-                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                error_message: row.error_message,
-            })
-        })
-        .collect()
+    .await
 }
 
 /// The number for the attempt that in fact ended a message, if others have been recorded meanwhile: it replaces the end

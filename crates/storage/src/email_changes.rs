@@ -60,38 +60,14 @@ pub async fn insert(
     Ok(())
 }
 
-struct Row {
-    id: Uuid,
-    subscriber_id: Uuid,
-    former_email: String,
-    email: String,
-    created_at: DateTime<Utc>,
-    confirmed_at: Option<DateTime<Utc>>,
-    can_be_undone: bool,
-}
-
-impl From<Row> for EmailChange {
-    fn from(row: Row) -> Self {
-        Self {
-            id: row.id,
-            subscriber: SubscriberId(row.subscriber_id),
-            former_email: row.former_email,
-            email: row.email,
-            created_at: row.created_at,
-            confirmed_at: row.confirmed_at,
-            can_be_undone: row.can_be_undone,
-        }
-    }
-}
-
 /// A change that hasn't been replaced, cancelled or undone, of a subscriber that isn't deleted.
 pub async fn find(
     connection: &mut PgConnection,
     id: Uuid,
 ) -> Result<Option<EmailChange>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
+    sqlx::query_as!(
+        EmailChange,
+        "SELECT id, subscriber_id AS subscriber, former_email, email, created_at, confirmed_at, can_be_undone
          FROM email_changes
          WHERE id = $1 AND ended_at IS NULL AND EXISTS (
              SELECT FROM subscribers WHERE id = subscriber_id AND deletion_due_at IS NULL
@@ -99,8 +75,7 @@ pub async fn find(
         id,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(EmailChange::from))
+    .await
 }
 
 /// The number of a subscriber's latest changes that are read. If changes are mailed there are far fewer.
@@ -111,9 +86,9 @@ pub async fn of_subscriber(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
 ) -> Result<Vec<EmailChange>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, subscriber_id, former_email, email, created_at, confirmed_at, can_be_undone
+    sqlx::query_as!(
+        EmailChange,
+        "SELECT id, subscriber_id AS subscriber, former_email, email, created_at, confirmed_at, can_be_undone
          FROM (SELECT * FROM email_changes WHERE subscriber_id = $1 AND ended_at IS NULL
                ORDER BY number DESC LIMIT $2) AS latest
          ORDER BY number",
@@ -121,8 +96,7 @@ pub async fn of_subscriber(
         LISTED,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(EmailChange::from).collect())
+    .await
 }
 
 /// When the oldest of a subscriber's last `most` changes was requested, if there have been that many since `since`.

@@ -147,14 +147,5 @@ pub async fn changes(connection: &mut PgConnection) -> Result<u32, sqlx::Error> 
     Ok(u32::try_from(changes).unwrap_or(u32::MAX))
 }
 
-/// Parses the stored name of a plugin or a status.
-fn known<T>(text: &str) -> Result<T, sqlx::Error>
-where
-    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
-{
-    text.parse()
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
 /// A start time and the counts from then on.
 pub type CountedFrom = (DateTime<Utc>, Counts);

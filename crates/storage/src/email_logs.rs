@@ -72,20 +72,15 @@ pub async fn state(
     id: LogId,
 ) -> Result<Option<(LogStatus, Option<String>)>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT status, error_message
-         FROM email_logs AS log JOIN apps ON apps.id = app_id
-         WHERE log.id = $1 AND ($2::uuid IS NULL OR apps.subscriber_id = $2)",
+        r#"SELECT status AS "status: LogStatus", error_message
+           FROM email_logs AS log JOIN apps ON apps.id = app_id
+           WHERE log.id = $1 AND ($2::uuid IS NULL OR apps.subscriber_id = $2)"#,
         id.0,
         subscriber.map(|subscriber| subscriber.0),
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        let status = row.status.parse();
-        let status = status.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        Ok((status, row.error_message))
-    })
-    .transpose()
+    Ok(row.map(|row| (row.status, row.error_message)))
 }
 
 /// Corrects a message that was recorded as failed to sent: its log row, the attempt of this number and the counters;

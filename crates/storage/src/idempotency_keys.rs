@@ -263,8 +263,9 @@ async fn find_stored(
     key: &str,
     is_of_app: bool,
 ) -> Result<Option<Known>, sqlx::Error> {
-    let row = sqlx::query!(
-        r#"SELECT request_digest, log_id, answer,
+    sqlx::query_as!(
+        Known,
+        r#"SELECT request_digest, log_id AS log, answer,
                   EXISTS (SELECT 1 FROM spool WHERE spool.id = log_id) AS "in_spool!"
            FROM idempotency_keys
            WHERE app_id = $1 AND key = $2 AND NOT ($3 AND is_of_key)"#,
@@ -273,13 +274,7 @@ async fn find_stored(
         is_of_app,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| Known {
-        request_digest: row.request_digest,
-        log: LogId(row.log_id),
-        answer: row.answer,
-        in_spool: row.in_spool,
-    }))
+    .await
 }
 
 /// Deletes up to `limit` keys that were claimed before `past`; returns how many.

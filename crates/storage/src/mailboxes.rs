@@ -7,19 +7,19 @@
 /// The mailbox in a row with further columns.
 macro_rules! mailbox_of {
     ($row:ident) => {
-        $crate::mailboxes::Mailbox::try_from($crate::mailboxes::Row {
-            id: $row.id,
-            user_key: $row.user_key,
+        $crate::mailboxes::Mailbox {
+            id: $row.id.into(),
+            user_key: $row.user_key.into(),
             plugin: $row.plugin,
             email: $row.email,
-            scopes: $row.scopes,
+            scopes: $row.scopes.into(),
             refresh_token_sealed: $row.refresh_token_sealed,
             access_token_sealed: $row.access_token_sealed,
             access_token_expires_at: $row.access_token_expires_at,
             token_generation: $row.token_generation,
             parked_until: $row.parked_until,
             reading_refused_at: $row.reading_refused_at,
-        })
+        }
     };
 }
 
@@ -38,7 +38,6 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 pub use disconnected::{DisconnectedMailbox, disconnected};
 pub use tokens::{claim_refresh, refresh_again, release_refresh, store_tokens};
@@ -74,61 +73,21 @@ pub struct Mailbox {
     pub reading_refused_at: Option<DateTime<Utc>>,
 }
 
-/// A row as stored.
-struct Row {
-    id: Uuid,
-    user_key: Uuid,
-    plugin: String,
-    email: String,
-    scopes: Vec<String>,
-    refresh_token_sealed: Option<Vec<u8>>,
-    access_token_sealed: Option<Vec<u8>>,
-    access_token_expires_at: Option<DateTime<Utc>>,
-    token_generation: i64,
-    parked_until: Option<DateTime<Utc>>,
-    reading_refused_at: Option<DateTime<Utc>>,
-}
-
-impl TryFrom<Row> for Mailbox {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: CredentialId(row.id),
-            user_key: UserKey(row.user_key),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            email: row.email,
-            scopes: row.scopes.into(),
-            refresh_token_sealed: row.refresh_token_sealed,
-            access_token_sealed: row.access_token_sealed,
-            access_token_expires_at: row.access_token_expires_at,
-            token_generation: row.token_generation,
-            parked_until: row.parked_until,
-            reading_refused_at: row.reading_refused_at,
-        })
-    }
-}
-
 /// The mailbox, if it is active.
 pub async fn find_active(
     connection: &mut PgConnection,
     id: CredentialId,
 ) -> Result<Option<Mailbox>, sqlx::Error> {
     sqlx::query_as!(
-        Row,
-        "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation, parked_until,
-                reading_refused_at
-         FROM mailboxes WHERE id = $1 AND status = 'active'",
+        Mailbox,
+        r#"SELECT id, user_key, plugin AS "plugin: Plugin", email, scopes, refresh_token_sealed,
+                  access_token_sealed, access_token_expires_at, token_generation, parked_until,
+                  reading_refused_at
+           FROM mailboxes WHERE id = $1 AND status = 'active'"#,
         id.0,
     )
     .fetch_optional(connection)
-    .await?
-    .map(Mailbox::try_from)
-    .transpose()
+    .await
 }
 
 /// A new connection of a mailbox.
@@ -265,7 +224,7 @@ pub async fn list(
     app: AppId,
 ) -> Result<Vec<ConnectedUser>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at,
+        r#"SELECT mailboxes.id, user_key, user_id, email, plugin AS "plugin: Plugin", status, scopes, connected_at,
                 disconnect_reason, disconnected_at, reading_refused,
                 ARRAY(SELECT address FROM mailbox_addresses
                       WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!"
@@ -276,28 +235,22 @@ pub async fn list(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(ConnectedUser {
-                id: CredentialId(row.id),
-                user_key: UserKey(row.user_key),
-                user_id: row.user_id,
-                email: row.email,
-                aliases: row.aliases,
-                plugin: row
-                    .plugin
-                    .parse()
-                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                disconnected: (row.status != "active").then(|| Disconnected {
-                    reason: row.disconnect_reason.unwrap_or_default(),
-                    at: row.disconnected_at.unwrap_or(row.connected_at),
-                }),
-                scopes: row.scopes,
-                connected_at: row.connected_at,
-                reading_refused: row.reading_refused,
-            })
-        })
-        .collect()
+    let users = rows.into_iter().map(|row| ConnectedUser {
+        id: CredentialId(row.id),
+        user_key: UserKey(row.user_key),
+        user_id: row.user_id,
+        email: row.email,
+        aliases: row.aliases,
+        plugin: row.plugin,
+        disconnected: (row.status != "active").then(|| Disconnected {
+            reason: row.disconnect_reason.unwrap_or_default(),
+            at: row.disconnected_at.unwrap_or(row.connected_at),
+        }),
+        scopes: row.scopes,
+        connected_at: row.connected_at,
+        reading_refused: row.reading_refused,
+    });
+    Ok(users.collect())
 }
 
 /// A mailbox that was disconnected.

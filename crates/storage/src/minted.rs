@@ -38,18 +38,13 @@ pub async fn api_secrets(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
 ) -> Result<Vec<MintedApiSecret>, sqlx::Error> {
-    let rows = sqlx::query!(
+    sqlx::query_as!(
+        MintedApiSecret,
         "SELECT id, name, created_at FROM api_secrets WHERE subscriber_id = $1 ORDER BY id",
         subscriber.0,
     )
     .fetch_all(connection)
-    .await?;
-    let rows = rows.into_iter().map(|row| MintedApiSecret {
-        id: ApiSecretId(row.id),
-        name: row.name,
-        created_at: row.created_at,
-    });
-    Ok(rows.collect())
+    .await
 }
 
 /// The additional send keys of a subscriber's apps.
@@ -57,23 +52,16 @@ pub async fn send_keys(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
 ) -> Result<Vec<MintedSendKey>, sqlx::Error> {
-    let rows = sqlx::query!(
-        "SELECT send_keys.id, app_id, slug, send_keys.name, send_keys.created_at
+    sqlx::query_as!(
+        MintedSendKey,
+        "SELECT send_keys.id, app_id AS app, slug AS app_slug, send_keys.name, send_keys.created_at
          FROM apps JOIN send_keys ON send_keys.app_id = apps.id
          WHERE subscriber_id = $1
          ORDER BY app_id, send_keys.id",
         subscriber.0,
     )
     .fetch_all(connection)
-    .await?;
-    let rows = rows.into_iter().map(|row| MintedSendKey {
-        id: SendKeyId(row.id),
-        app: AppId(row.app_id),
-        app_slug: row.slug,
-        name: row.name,
-        created_at: row.created_at,
-    });
-    Ok(rows.collect())
+    .await
 }
 
 /// Portal sessions and unused sign-in links of a subscriber.

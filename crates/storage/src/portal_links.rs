@@ -44,11 +44,6 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
-fn kind(text: &str) -> Result<SignedInBy, sqlx::Error> {
-    let kind = text.parse();
-    kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
 /// The subscriber of a link, and how the link was issued; `None` if it was used, has expired, or never existed.
 pub async fn find_open(
     connection: &mut PgConnection,
@@ -56,15 +51,14 @@ pub async fn find_open(
     now: DateTime<Utc>,
 ) -> Result<Option<(SubscriberId, SignedInBy)>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT subscriber_id, kind FROM portal_links
-         WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL",
+        r#"SELECT subscriber_id, kind AS "kind: SignedInBy" FROM portal_links
+           WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL"#,
         digests,
         now,
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| Ok((SubscriberId(row.subscriber_id), kind(&row.kind)?)))
-        .transpose()
+    Ok(row.map(|row| (SubscriberId(row.subscriber_id), row.kind)))
 }
 
 /// The subscriber of a link, used or not.
@@ -88,16 +82,15 @@ pub async fn consume(
     now: DateTime<Utc>,
 ) -> Result<Option<(SubscriberId, SignedInBy)>, sqlx::Error> {
     let row = sqlx::query!(
-        "UPDATE portal_links SET used_at = $2
-         WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL
-         RETURNING subscriber_id, kind",
+        r#"UPDATE portal_links SET used_at = $2
+           WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL
+           RETURNING subscriber_id, kind AS "kind: SignedInBy""#,
         digests,
         now,
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| Ok((SubscriberId(row.subscriber_id), kind(&row.kind)?)))
-        .transpose()
+    Ok(row.map(|row| (SubscriberId(row.subscriber_id), row.kind)))
 }
 
 /// Revokes a subscriber's links.

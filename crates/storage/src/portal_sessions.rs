@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::subscribers::{Subscriber, Suspension, limits};
+use crate::subscribers::{Subscriber, subscriber_of};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
@@ -59,11 +59,6 @@ pub struct FoundSession {
     pub subscriber: Subscriber,
 }
 
-fn by(text: &str) -> Result<SignedInBy, sqlx::Error> {
-    text.parse()
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
 /// Inserts a session.
 pub async fn insert(
     connection: &mut PgConnection,
@@ -97,13 +92,14 @@ pub async fn find(
     idle_since: DateTime<Utc>,
 ) -> Result<Option<FoundSession>, sqlx::Error> {
     let row = sqlx::query!(
-        r#"SELECT session.id, session.started_by, session.created_at, session.last_used_at,
-                  session.needs_secret, session.user_agent, session.address, subscriber.id AS subscriber_id,
+        r#"SELECT session.id AS session_id, session.started_by AS "by: SignedInBy",
+                  session.created_at AS began_at, session.last_used_at, session.needs_secret,
+                  session.user_agent, session.address, subscriber.id,
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
-                  subscriber.created_at AS signed_up_at, subscriber.credentials_since,
+                  subscriber.created_at, subscriber.credentials_since,
                   subscriber.suspended_at, subscriber.suspension_reason,
-                  subscriber.max_requests_per_second
+                  subscriber.deletion_due_at, subscriber.max_requests_per_second
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
            WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3
@@ -114,35 +110,18 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        Ok(FoundSession {
-            session: PortalSession {
-                id: PortalSessionId(row.id),
-                by: by(&row.started_by)?,
-                needs_secret: row.needs_secret,
-                created_at: row.created_at,
-                last_used_at: row.last_used_at,
-                user_agent: row.user_agent,
-                address: row.address,
-            },
-            subscriber: Subscriber {
-                id: SubscriberId(row.subscriber_id),
-                label: row.label,
-                email: row.email,
-                api_secret_sealed: row.api_secret_sealed,
-                payprov_customer_id: row.payprov_customer_id,
-                subscription_status: row
-                    .subscription_status
-                    .and_then(|status| status.parse().ok()),
-                created_at: row.signed_up_at,
-                credentials_since: row.credentials_since,
-                suspension: Suspension::of(row.suspended_at, row.suspension_reason),
-                deletion_due_at: None,
-                requests_per_second: limits::rate(row.max_requests_per_second),
-            },
-        })
-    })
-    .transpose()
+    Ok(row.map(|row| FoundSession {
+        session: PortalSession {
+            id: PortalSessionId(row.session_id),
+            by: row.by,
+            needs_secret: row.needs_secret,
+            created_at: row.began_at,
+            last_used_at: row.last_used_at,
+            user_agent: row.user_agent,
+            address: row.address,
+        },
+        subscriber: subscriber_of!(row),
+    }))
 }
 
 /// Records a use of a session.
@@ -169,31 +148,19 @@ pub async fn list(
     idle_since: DateTime<Utc>,
     limit: i64,
 ) -> Result<Vec<PortalSession>, sqlx::Error> {
-    let rows = sqlx::query!(
-        "SELECT id, started_by, needs_secret, created_at, last_used_at, user_agent, address
-         FROM portal_sessions
-         WHERE subscriber_id = $1 AND expires_at > $2 AND last_used_at > $3
-         ORDER BY last_used_at DESC, id DESC LIMIT $4",
+    sqlx::query_as!(
+        PortalSession,
+        r#"SELECT id, started_by AS "by: SignedInBy", needs_secret, created_at, last_used_at, user_agent, address
+           FROM portal_sessions
+           WHERE subscriber_id = $1 AND expires_at > $2 AND last_used_at > $3
+           ORDER BY last_used_at DESC, id DESC LIMIT $4"#,
         subscriber.0,
         now,
         idle_since,
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(PortalSession {
-                id: PortalSessionId(row.id),
-                by: by(&row.started_by)?,
-                needs_secret: row.needs_secret,
-                created_at: row.created_at,
-                last_used_at: row.last_used_at,
-                user_agent: row.user_agent,
-                address: row.address,
-            })
-        })
-        .collect()
+    .await
 }
 
 /// Ends one session of a subscriber's; `false` if it isn't there.

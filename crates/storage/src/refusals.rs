@@ -138,26 +138,23 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<Refused>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT id, door, reason, from_address, to_address FROM refusals
-         WHERE app_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3",
+        r#"SELECT id, door, reason AS "reason: RefusalReason", from_address, to_address FROM refusals
+           WHERE app_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3"#,
         app.0,
         lowest_uuid_at(since),
         limit,
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Refused {
-                app,
-                id: RefusalId(row.id),
-                door: Door::named(&row.door).unwrap_or(Door::Rest),
-                reason: reason(&row.reason)?,
-                from: row.from_address,
-                to: row.to_address,
-            })
-        })
-        .collect()
+    let refused = rows.into_iter().map(|row| Refused {
+        app,
+        id: RefusalId(row.id),
+        door: Door::named(&row.door).unwrap_or(Door::Rest),
+        reason: row.reason,
+        from: row.from_address,
+        to: row.to_address,
+    });
+    Ok(refused.collect())
 }
 
 /// The number of an app's refusals since a given time, by hour and reason, newest hour first.
@@ -167,28 +164,20 @@ pub async fn counts(
     since: DateTime<Utc>,
 ) -> Result<Vec<Count>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT hour, reason, messages FROM refusal_counters
-         WHERE app_id = $1 AND hour >= $2 ORDER BY hour DESC, reason",
+        r#"SELECT hour, reason AS "reason: RefusalReason", messages FROM refusal_counters
+           WHERE app_id = $1 AND hour >= $2 ORDER BY hour DESC, reason"#,
         app.0,
         since,
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Count {
-                app,
-                hour: row.hour,
-                reason: reason(&row.reason)?,
-                messages: row.messages,
-            })
-        })
-        .collect()
-}
-
-fn reason(text: &str) -> Result<RefusalReason, sqlx::Error> {
-    text.parse()
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
+    let counts = rows.into_iter().map(|row| Count {
+        app,
+        hour: row.hour,
+        reason: row.reason,
+        messages: row.messages,
+    });
+    Ok(counts.collect())
 }
 
 /// Removes up to `limit` rows of each table from before `past`; returns how many.

@@ -30,8 +30,9 @@ pub async fn answered(
     credential: CredentialId,
     message_ids: &[&str],
 ) -> Result<Vec<Answered>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT wanted.message_id AS "message_id!", found.id AS "id!",
+    sqlx::query_as!(
+        Answered,
+        r#"SELECT wanted.message_id AS "message_id!", found.id AS "log!",
                   found.from_address AS "from_address!", found.metadata
            FROM unnest($2::text[]) AS wanted (message_id)
                 CROSS JOIN LATERAL (
@@ -46,16 +47,7 @@ pub async fn answered(
         message_ids as &[&str],
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Answered {
-            message_id: row.message_id,
-            log: LogId(row.id),
-            from_address: row.from_address,
-            metadata: Metadata::from_stored(row.metadata),
-        })
-        .collect())
+    .await
 }
 
 /// Maximum recorded replies to one message: its recipients may reply any number of times.

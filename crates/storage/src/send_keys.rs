@@ -37,30 +37,6 @@ pub struct Lookup {
     pub digest: Vec<u8>,
 }
 
-struct Row {
-    id: Uuid,
-    name: String,
-    created_at: DateTime<Utc>,
-    last_used_at: Option<DateTime<Utc>>,
-    expires_at: Option<DateTime<Utc>>,
-    allowed_addresses: Vec<String>,
-    credential_ids: Vec<Uuid>,
-}
-
-impl From<Row> for SendKeyRow {
-    fn from(row: Row) -> Self {
-        Self {
-            id: SendKeyId(row.id),
-            name: row.name,
-            created_at: row.created_at,
-            last_used_at: row.last_used_at,
-            expires_at: row.expires_at,
-            allowed_addresses: row.allowed_addresses,
-            credential_ids: row.credential_ids.into_iter().map(CredentialId).collect(),
-        }
-    }
-}
-
 fn uuids(ids: &[CredentialId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
 }
@@ -107,15 +83,15 @@ pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
 ) -> Result<Vec<SendKeyRow>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
-         FROM send_keys WHERE app_id = $1 ORDER BY id",
+    sqlx::query_as!(
+        SendKeyRow,
+        r#"SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses,
+                  credential_ids AS "credential_ids: Vec<CredentialId>"
+           FROM send_keys WHERE app_id = $1 ORDER BY id"#,
         app.0,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(SendKeyRow::from).collect())
+    .await
 }
 
 /// Locks one of an app's additional keys until the transaction ends, and returns it.
@@ -124,16 +100,16 @@ pub async fn lock(
     app: AppId,
     id: SendKeyId,
 ) -> Result<Option<SendKeyRow>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
-         FROM send_keys WHERE app_id = $1 AND id = $2 FOR UPDATE",
+    sqlx::query_as!(
+        SendKeyRow,
+        r#"SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses,
+                  credential_ids AS "credential_ids: Vec<CredentialId>"
+           FROM send_keys WHERE app_id = $1 AND id = $2 FOR UPDATE"#,
         app.0,
         id.0,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(SendKeyRow::from))
+    .await
 }
 
 /// Writes the changeable fields of a key.
@@ -207,18 +183,18 @@ pub async fn find_valid(
     digests: &[Vec<u8>],
     now: DateTime<Utc>,
 ) -> Result<Option<SendKeyRow>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
-         FROM send_keys
-         WHERE app_id = $1 AND digest = ANY($2) AND (expires_at IS NULL OR expires_at > $3)",
+    sqlx::query_as!(
+        SendKeyRow,
+        r#"SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses,
+                  credential_ids AS "credential_ids: Vec<CredentialId>"
+           FROM send_keys
+           WHERE app_id = $1 AND digest = ANY($2) AND (expires_at IS NULL OR expires_at > $3)"#,
         app.0,
         digests,
         now,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(SendKeyRow::from))
+    .await
 }
 
 /// Fields of a key for the audit trail: names as the interface spells them.

@@ -3,6 +3,31 @@
 //! Triggers, all deferred to the commit, raise the versions of a subscriber's apps: `subscriptions_change`,
 //! `suspensions_change`, `rates_change` and `deletions_change`.
 
+/// The subscriber of a row that has its columns.
+macro_rules! subscriber_of {
+    ($row:ident) => {
+        $crate::subscribers::Subscriber {
+            id: $row.id.into(),
+            label: $row.label,
+            email: $row.email,
+            api_secret_sealed: $row.api_secret_sealed,
+            payprov_customer_id: $row.payprov_customer_id,
+            subscription_status: $row
+                .subscription_status
+                .and_then(|status| status.parse().ok()),
+            created_at: $row.created_at,
+            credentials_since: $row.credentials_since,
+            suspension: $crate::subscribers::Suspension::of(
+                $row.suspended_at,
+                $row.suspension_reason,
+            ),
+            deletion_due_at: $row.deletion_due_at,
+            requests_per_second: $crate::subscribers::limits::rate($row.max_requests_per_second),
+        }
+    };
+}
+pub(crate) use subscriber_of;
+
 pub mod billing;
 pub mod deletion;
 pub mod limits;
@@ -13,7 +38,6 @@ use std::num::NonZeroU32;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::subscription::SubscriptionStatus;
@@ -229,48 +253,12 @@ impl Suspension {
     }
 }
 
-struct Row {
-    id: Uuid,
-    label: String,
-    email: String,
-    api_secret_sealed: Vec<u8>,
-    payprov_customer_id: Option<String>,
-    subscription_status: Option<String>,
-    created_at: DateTime<Utc>,
-    credentials_since: Option<DateTime<Utc>>,
-    suspended_at: Option<DateTime<Utc>>,
-    suspension_reason: Option<String>,
-    deletion_due_at: Option<DateTime<Utc>>,
-    max_requests_per_second: Option<i64>,
-}
-
-impl From<Row> for Subscriber {
-    fn from(row: Row) -> Self {
-        Self {
-            id: SubscriberId(row.id),
-            label: row.label,
-            email: row.email,
-            api_secret_sealed: row.api_secret_sealed,
-            payprov_customer_id: row.payprov_customer_id,
-            subscription_status: row
-                .subscription_status
-                .and_then(|status| status.parse().ok()),
-            created_at: row.created_at,
-            credentials_since: row.credentials_since,
-            suspension: Suspension::of(row.suspended_at, row.suspension_reason),
-            deletion_due_at: row.deletion_due_at,
-            requests_per_second: limits::rate(row.max_requests_per_second),
-        }
-    }
-}
-
 /// The subscriber whose API secret has one of these digests, unless it is deleted.
 pub async fn find_by_api_secret(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
 ) -> Result<Option<Subscriber>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                 created_at, credentials_since, suspended_at, suspension_reason,
                 deletion_due_at, max_requests_per_second
@@ -279,7 +267,7 @@ pub async fn find_by_api_secret(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Subscriber::from))
+    Ok(row.map(|row| subscriber_of!(row)))
 }
 
 /// The subscribers with this address that aren't deleted, ignoring the case of its letters (ASCII): all that have
@@ -290,8 +278,7 @@ pub async fn find_by_email(
     email: &str,
     unconfirmed: i64,
 ) -> Result<Vec<Subscriber>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
+    let rows = sqlx::query!(
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                   created_at, credentials_since, suspended_at, suspension_reason,
                   deletion_due_at, max_requests_per_second
@@ -312,7 +299,7 @@ pub async fn find_by_email(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(Subscriber::from).collect())
+    Ok(rows.into_iter().map(|row| subscriber_of!(row)).collect())
 }
 
 /// A subscriber.
@@ -320,8 +307,7 @@ pub async fn find(
     connection: &mut PgConnection,
     id: SubscriberId,
 ) -> Result<Option<Subscriber>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                 created_at, credentials_since, suspended_at, suspension_reason,
                 deletion_due_at, max_requests_per_second
@@ -330,13 +316,12 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Subscriber::from))
+    Ok(row.map(|row| subscriber_of!(row)))
 }
 
 /// All subscribers, oldest first.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
+    let rows = sqlx::query!(
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                 created_at, credentials_since, suspended_at, suspension_reason,
                 deletion_due_at, max_requests_per_second
@@ -344,13 +329,12 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(Subscriber::from).collect())
+    Ok(rows.into_iter().map(|row| subscriber_of!(row)).collect())
 }
 
 /// The subscriber that signed up most recently.
 pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                 created_at, credentials_since, suspended_at, suspension_reason,
                 deletion_due_at, max_requests_per_second
@@ -358,7 +342,7 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Subscriber::from))
+    Ok(row.map(|row| subscriber_of!(row)))
 }
 
 /// Replaces the API secret. No two have the same time, which identifies requests authenticated by an earlier one.

@@ -76,8 +76,9 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Suppression>, sqlx::Error> {
-    let rows = sqlx::query!(
-        "SELECT address, log_id, bounced_at FROM suppressions
+    sqlx::query_as!(
+        Suppression,
+        "SELECT address, log_id AS log, bounced_at FROM suppressions
          WHERE app_id = $1 AND ($2::text IS NULL OR address = $2) AND bounced_at > $3
          ORDER BY bounced_at DESC, address DESC LIMIT $4 OFFSET $5",
         app.0,
@@ -87,15 +88,7 @@ pub async fn list(
         offset,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Suppression {
-            address: row.address,
-            log: LogId(row.log_id),
-            bounced_at: row.bounced_at,
-        })
-        .collect())
+    .await
 }
 
 /// The number of entries of [`list`].

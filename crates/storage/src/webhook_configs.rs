@@ -6,7 +6,6 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use super::signing_secrets::SealedSecrets;
 use mailgate_types::event_name::EventName;
@@ -33,39 +32,24 @@ pub struct WebhookConfig {
     pub updated_at: DateTime<Utc>,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    url: String,
-    events: Vec<String>,
-    is_active: bool,
-    secret_sealed: Vec<u8>,
-    previous_secret_sealed: Option<Vec<u8>>,
-    previous_secret_expires_at: Option<DateTime<Utc>>,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-impl TryFrom<Row> for WebhookConfig {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        let names: Result<_, _> = row.events.iter().map(|name| name.parse()).collect();
-        Ok(Self {
-            id: WebhookConfigId(row.id),
-            app: AppId(row.app_id),
-            url: row.url,
-            events: names.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            is_active: row.is_active,
+/// The configuration of a row that has its columns.
+macro_rules! config_of {
+    ($row:ident) => {
+        WebhookConfig {
+            id: WebhookConfigId($row.id),
+            app: AppId($row.app_id),
+            url: $row.url,
+            events: $row.events,
+            is_active: $row.is_active,
             secrets: SealedSecrets::new(
-                row.secret_sealed,
-                row.previous_secret_sealed,
-                row.previous_secret_expires_at,
+                $row.secret_sealed,
+                $row.previous_secret_sealed,
+                $row.previous_secret_expires_at,
             ),
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        })
-    }
+            created_at: $row.created_at,
+            updated_at: $row.updated_at,
+        }
+    };
 }
 
 /// Event names as stored.
@@ -112,18 +96,16 @@ pub async fn find(
     app: AppId,
     id: WebhookConfigId,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
-    sqlx::query_as!(
-        Row,
-        "SELECT id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
-                previous_secret_expires_at, created_at, updated_at
-         FROM webhook_configs WHERE app_id = $1 AND id = $2",
+    let row = sqlx::query!(
+        r#"SELECT id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+                  previous_secret_sealed, previous_secret_expires_at, created_at, updated_at
+           FROM webhook_configs WHERE app_id = $1 AND id = $2"#,
         app.0,
         id.0,
     )
     .fetch_optional(connection)
-    .await?
-    .map(WebhookConfig::try_from)
-    .transpose()
+    .await?;
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Whether an app of the subscriber has an endpoint: a configuration, or a `webhook_url` of its own.
@@ -164,8 +146,8 @@ pub async fn list(
     since: DateTime<Utc>,
 ) -> Result<Vec<ListedConfig>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
-                  previous_secret_expires_at, created_at, updated_at,
+        r#"SELECT id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+                  previous_secret_sealed, previous_secret_expires_at, created_at, updated_at,
                   (SELECT delivered_at FROM webhook_deliveries
                    WHERE endpoint_id = config.id AND event <> 'test'
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at,
@@ -184,28 +166,13 @@ pub async fn list(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(ListedConfig {
-                last_triggered_at: row.last_triggered_at,
-                attempts: row.attempts,
-                successes: row.successes,
-                config: Row {
-                    id: row.id,
-                    app_id: row.app_id,
-                    url: row.url,
-                    events: row.events,
-                    is_active: row.is_active,
-                    secret_sealed: row.secret_sealed,
-                    previous_secret_sealed: row.previous_secret_sealed,
-                    previous_secret_expires_at: row.previous_secret_expires_at,
-                    created_at: row.created_at,
-                    updated_at: row.updated_at,
-                }
-                .try_into()?,
-            })
-        })
-        .collect()
+    let configs = rows.into_iter().map(|row| ListedConfig {
+        last_triggered_at: row.last_triggered_at,
+        attempts: row.attempts,
+        successes: row.successes,
+        config: config_of!(row),
+    });
+    Ok(configs.collect())
 }
 
 /// Changes to a configuration; `None` leaves a field as it is.
@@ -228,14 +195,13 @@ pub async fn update(
     now: DateTime<Utc>,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
     let events = change.events.as_deref().map(names);
-    sqlx::query_as!(
-        Row,
-        "UPDATE webhook_configs
-         SET url = coalesce($3, url), events = coalesce($4, events),
-             is_active = coalesce($5, is_active), updated_at = $6
-         WHERE app_id = $1 AND id = $2
-         RETURNING id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
-                   previous_secret_expires_at, created_at, updated_at",
+    let row = sqlx::query!(
+        r#"UPDATE webhook_configs
+           SET url = coalesce($3, url), events = coalesce($4, events),
+               is_active = coalesce($5, is_active), updated_at = $6
+           WHERE app_id = $1 AND id = $2
+           RETURNING id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+                     previous_secret_sealed, previous_secret_expires_at, created_at, updated_at"#,
         app.0,
         id.0,
         change.url,
@@ -244,9 +210,8 @@ pub async fn update(
         now,
     )
     .fetch_optional(connection)
-    .await?
-    .map(WebhookConfig::try_from)
-    .transpose()
+    .await?;
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Replaces a configuration's secret; the previous one also signs until `expires_at`. Returns the new state; `None` if
@@ -259,14 +224,13 @@ pub async fn rotate_secret(
     expires_at: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
-    sqlx::query_as!(
-        Row,
-        "UPDATE webhook_configs
-         SET secret_sealed = $3, previous_secret_sealed = secret_sealed,
-             previous_secret_expires_at = $4, updated_at = $5
-         WHERE app_id = $1 AND id = $2
-         RETURNING id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
-                   previous_secret_expires_at, created_at, updated_at",
+    let row = sqlx::query!(
+        r#"UPDATE webhook_configs
+           SET secret_sealed = $3, previous_secret_sealed = secret_sealed,
+               previous_secret_expires_at = $4, updated_at = $5
+           WHERE app_id = $1 AND id = $2
+           RETURNING id, app_id, url, events AS "events: Vec<EventName>", is_active, secret_sealed,
+                     previous_secret_sealed, previous_secret_expires_at, created_at, updated_at"#,
         app.0,
         id.0,
         sealed,
@@ -274,9 +238,8 @@ pub async fn rotate_secret(
         now,
     )
     .fetch_optional(connection)
-    .await?
-    .map(WebhookConfig::try_from)
-    .transpose()
+    .await?;
+    Ok(row.map(|row| config_of!(row)))
 }
 
 /// Deletes a configuration and returns its URL; `None` if the app has none with this id.

@@ -32,7 +32,8 @@ pub async fn of_log(
     since: DateTime<Utc>,
 ) -> Result<Vec<LoggedDelivery>, sqlx::Error> {
     // The partitions are by age.
-    let rows = sqlx::query!(
+    sqlx::query_as!(
+        LoggedDelivery,
         "SELECT id, event, success, delivered_at
          FROM webhook_deliveries
          WHERE log_id = $1 AND message_id >= $2
@@ -42,16 +43,7 @@ pub async fn of_log(
         lowest_uuid_at(since),
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| LoggedDelivery {
-            id: WebhookDeliveryId(row.id),
-            event: row.event,
-            success: row.success,
-            delivered_at: row.delivered_at,
-        })
-        .collect())
+    .await
 }
 
 /// Records a test: an attempt without a message, whose body isn't kept.

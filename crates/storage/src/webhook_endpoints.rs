@@ -33,39 +33,6 @@ pub struct OwnedEndpoint {
     pub last_triggered_at: Option<DateTime<Utc>>,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    slug: String,
-    app_name: String,
-    pushable_key: String,
-    url: String,
-    events: Vec<String>,
-    is_active: bool,
-    previous_secret_expires_at: Option<DateTime<Utc>>,
-    last_triggered_at: Option<DateTime<Utc>>,
-}
-
-impl TryFrom<Row> for OwnedEndpoint {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        let events: Result<_, _> = row.events.iter().map(|name| name.parse()).collect();
-        Ok(Self {
-            id: EndpointId(row.id),
-            app: AppId(row.app_id),
-            slug: row.slug,
-            app_name: row.app_name,
-            pushable_key: row.pushable_key,
-            url: row.url,
-            events: events.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            is_active: row.is_active,
-            previous_secret_expires_at: row.previous_secret_expires_at,
-            last_triggered_at: row.last_triggered_at,
-        })
-    }
-}
-
 /// A subscriber's endpoints, by app, its own `webhook_url` first; with `slug`, those of this app.
 pub async fn list(
     connection: &mut PgConnection,
@@ -74,11 +41,11 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<OwnedEndpoint>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"SELECT endpoint.id AS "id!", app_id AS "app_id!", slug AS "slug!",
+    sqlx::query_as!(
+        OwnedEndpoint,
+        r#"SELECT endpoint.id AS "id!", app_id AS "app!", slug AS "slug!",
                   app_name AS "app_name!", pushable_key AS "pushable_key!", url AS "url!",
-                  events AS "events!", is_active AS "is_active!", previous_secret_expires_at,
+                  events AS "events!: Vec<EventName>", is_active AS "is_active!", previous_secret_expires_at,
                   (SELECT delivered_at FROM webhook_deliveries
                    WHERE endpoint_id = endpoint.id AND event <> 'test'
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at
@@ -101,8 +68,7 @@ pub async fn list(
         offset,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(OwnedEndpoint::try_from).collect()
+    .await
 }
 
 /// One endpoint; another subscriber's is not found, nor is a
@@ -113,10 +79,10 @@ pub async fn find(
     id: EndpointId,
 ) -> Result<Option<OwnedEndpoint>, sqlx::Error> {
     sqlx::query_as!(
-        Row,
-        r#"SELECT endpoint.id AS "id!", app_id AS "app_id!", slug AS "slug!",
+        OwnedEndpoint,
+        r#"SELECT endpoint.id AS "id!", app_id AS "app!", slug AS "slug!",
                   app_name AS "app_name!", pushable_key AS "pushable_key!", url AS "url!",
-                  events AS "events!", is_active AS "is_active!", previous_secret_expires_at,
+                  events AS "events!: Vec<EventName>", is_active AS "is_active!", previous_secret_expires_at,
                   (SELECT delivered_at FROM webhook_deliveries
                    WHERE endpoint_id = endpoint.id AND event <> 'test'
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at
@@ -137,9 +103,7 @@ pub async fn find(
         id.0,
     )
     .fetch_optional(connection)
-    .await?
-    .map(OwnedEndpoint::try_from)
-    .transpose()
+    .await
 }
 
 /// The attempts of a day (UTC) to deliver to an endpoint; tests aren't counted.
@@ -162,8 +126,9 @@ pub async fn by_day(
     since: DateTime<Utc>,
 ) -> Result<Vec<DayCount>, sqlx::Error> {
     let ids: Vec<Uuid> = endpoints.iter().map(|endpoint| endpoint.0).collect();
-    let rows = sqlx::query!(
-        r#"SELECT endpoint_id, (hour AT TIME ZONE 'UTC')::date AS "day!",
+    sqlx::query_as!(
+        DayCount,
+        r#"SELECT endpoint_id AS endpoint, (hour AT TIME ZONE 'UTC')::date AS "day!",
                   coalesce(sum(deliveries) FILTER (WHERE success), 0)::bigint AS "successes!",
                   coalesce(sum(deliveries) FILTER (WHERE NOT success), 0)::bigint AS "failures!"
            FROM webhook_counters
@@ -173,12 +138,5 @@ pub async fn by_day(
         since,
     )
     .fetch_all(connection)
-    .await?;
-    let counts = rows.into_iter().map(|row| DayCount {
-        endpoint: EndpointId(row.endpoint_id),
-        day: row.day,
-        successes: row.successes,
-        failures: row.failures,
-    });
-    Ok(counts.collect())
+    .await
 }

@@ -71,12 +71,27 @@ fn decode(text: &str) -> Option<Uuid> {
         .map(Uuid::from_u128)
 }
 
+macro_rules! from_uuid {
+    ($($name:ident),+) => {$(
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+    )+};
+}
+
+from_uuid!(AppId, EndpointId, UserKey);
+
 macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(into = "String", try_from = "String")]
+        #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
         pub struct $name(pub Uuid);
+
+        from_uuid!($name);
 
         impl $name {
             /// A new id for the time `at`.

@@ -84,10 +84,11 @@ impl Metadata {
         // Serializing strings can't fail.
         (!self.is_empty()).then(|| serde_json::to_string(self).unwrap_or_default())
     }
+}
 
-    /// Parses the stored form.
-    #[must_use]
-    pub fn from_stored(stored: Option<Value>) -> Self {
+/// Parses the stored form.
+impl From<Option<Value>> for Metadata {
+    fn from(stored: Option<Value>) -> Self {
         let texts = stored.and_then(|stored| serde_json::from_value(stored).ok());
         Self(texts.unwrap_or_default())
     }
@@ -134,7 +135,7 @@ mod tests {
                 let _ = metadata.insert(key, value);
             }
             let stored = metadata.to_json().and_then(|text| serde_json::from_str(&text).ok());
-            prop_assert_eq!(Metadata::from_stored(stored), metadata);
+            prop_assert_eq!(Metadata::from(stored), metadata);
         }
     }
 }

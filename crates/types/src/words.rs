@@ -1,7 +1,7 @@
 //! Enums whose values are words of the interface and the database.
 
 /// Defines an enum whose variants are words: `ALL`, `as_str`, `Display` and `Serialize`, and with `else` an error and
-/// `FromStr`.
+/// `FromStr`, by which statements read columns of text too: an unknown word is an error there.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -52,6 +52,26 @@ macro_rules! words {
                 fn from_str(text: &str) -> Result<Self, $unknown> {
                     let mut all = Self::ALL.into_iter();
                     all.find(|it| it.as_str() == text).ok_or($unknown)
+                }
+            }
+
+            #[cfg(feature = "sqlx")]
+            impl sqlx::Type<sqlx::Postgres> for $name {
+                fn type_info() -> sqlx::postgres::PgTypeInfo {
+                    <str as sqlx::Type<sqlx::Postgres>>::type_info()
+                }
+
+                fn compatible(column: &sqlx::postgres::PgTypeInfo) -> bool {
+                    <str as sqlx::Type<sqlx::Postgres>>::compatible(column)
+                }
+            }
+
+            #[cfg(feature = "sqlx")]
+            impl sqlx::Decode<'_, sqlx::Postgres> for $name {
+                fn decode(
+                    value: sqlx::postgres::PgValueRef<'_>,
+                ) -> Result<Self, sqlx::error::BoxDynError> {
+                    Ok(<&str as sqlx::Decode<sqlx::Postgres>>::decode(value)?.parse()?)
                 }
             }
         )?

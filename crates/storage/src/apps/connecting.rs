@@ -33,7 +33,8 @@ pub async fn find_public(
     connection: &mut PgConnection,
     pushable_key: &str,
 ) -> Result<Option<PublicApp>, sqlx::Error> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        PublicApp,
         r#"SELECT apps.id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url,
                   connect_sessions_from, suspended_at IS NOT NULL AS "is_suspended!"
            FROM apps JOIN subscribers ON subscribers.id = subscriber_id
@@ -41,18 +42,7 @@ pub async fn find_public(
         pushable_key,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| PublicApp {
-        id: AppId(row.id),
-        name: row.name,
-        pushable_key: row.pushable_key,
-        logo_url: row.logo_url,
-        multiuser: row.multiuser,
-        require_connect_session: row.require_connect_session,
-        callback_url: row.callback_url,
-        connect_sessions_from: row.connect_sessions_from,
-        is_suspended: row.is_suspended,
-    }))
+    .await
 }
 
 /// The settings that decide the user of a new mailbox, and which other mailboxes that user may have.

@@ -26,21 +26,15 @@ pub async fn find_credentials(
     connection: &mut PgConnection,
     app: AppId,
 ) -> Result<Option<SealedCredentials>, sqlx::Error> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        SealedCredentials,
         "SELECT subscriber_id, api_secret_sealed, slug, pushable_key, send_key_sealed
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE apps.id = $1",
         app.0,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| SealedCredentials {
-        subscriber_id: SubscriberId(row.subscriber_id),
-        api_secret_sealed: row.api_secret_sealed,
-        slug: row.slug,
-        pushable_key: row.pushable_key,
-        send_key_sealed: row.send_key_sealed,
-    }))
+    .await
 }
 
 /// The secrets that sign webhooks to the app's `webhook_url`, sealed as stored; `None` if the app was deleted.

@@ -29,8 +29,9 @@ pub async fn overview(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<AppOverview>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT id, slug, name, subscriber_id, created_at,
+    sqlx::query_as!(
+        AppOverview,
+        r#"SELECT id, slug, name, subscriber_id AS subscriber, created_at,
                   (SELECT count(*) FROM mailboxes
                    WHERE app_id = apps.id AND status = 'active') AS "mailboxes!"
            FROM apps WHERE $1::uuid IS NULL OR subscriber_id = $1
@@ -40,14 +41,5 @@ pub async fn overview(
         offset,
     )
     .fetch_all(connection)
-    .await?;
-    let apps = rows.into_iter().map(|row| AppOverview {
-        id: AppId(row.id),
-        slug: row.slug,
-        name: row.name,
-        subscriber: SubscriberId(row.subscriber_id),
-        mailboxes: row.mailboxes,
-        created_at: row.created_at,
-    });
-    Ok(apps.collect())
+    .await
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use super::{CountedFrom, Counts, Unit, known};
+use super::{CountedFrom, Counts, Unit};
 use mailgate_types::ids::Owner;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
@@ -77,52 +77,38 @@ pub async fn pending(
 ) -> Result<Vec<CountedFrom>, sqlx::Error> {
     struct Row {
         hour: DateTime<Utc>,
-        plugin: String,
-        status: Option<String>,
+        plugin: Plugin,
+        status: Option<LogStatus>,
         messages: i64,
     }
     let owner_id: Uuid = owner.id();
     // Bounces have no status: they are of sent messages.
+    macro_rules! changes {
+        ($owned:literal) => {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT hour AS "hour!", plugin AS "plugin!: Plugin",
+                          status AS "status: LogStatus", sum(messages)::bigint AS "messages!"
+                   FROM (SELECT hour, plugin, status, messages
+                         FROM email_counter_changes WHERE "# + $owned + "
+                         UNION ALL
+                         SELECT hour, plugin, NULL, messages
+                         FROM bounce_counter_changes WHERE " + $owned + ") AS change
+                   GROUP BY hour, plugin, status",
+                owner_id,
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let rows = match owner {
-        Owner::App(_) => {
-            sqlx::query_as!(
-                Row,
-                r#"SELECT hour AS "hour!", plugin AS "plugin!", status,
-                          sum(messages)::bigint AS "messages!"
-                   FROM (SELECT hour, plugin, status, messages
-                         FROM email_counter_changes WHERE app_id = $1
-                         UNION ALL
-                         SELECT hour, plugin, NULL, messages
-                         FROM bounce_counter_changes WHERE app_id = $1) AS change
-                   GROUP BY hour, plugin, status"#,
-                owner_id,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => changes!("app_id = $1"),
         Owner::Subscriber(_) => {
-            sqlx::query_as!(
-                Row,
-                r#"SELECT hour AS "hour!", plugin AS "plugin!", status,
-                          sum(messages)::bigint AS "messages!"
-                   FROM (SELECT hour, plugin, status, messages
-                         FROM email_counter_changes
-                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
-                         UNION ALL
-                         SELECT hour, plugin, NULL, messages
-                         FROM bounce_counter_changes
-                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
-                        ) AS change
-                   GROUP BY hour, plugin, status"#,
-                owner_id,
-            )
-            .fetch_all(connection)
-            .await?
+            changes!("app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))")
         }
     };
     let mut pending: Vec<CountedFrom> = Vec::new();
     for row in rows {
-        let plugin = known::<Plugin>(&row.plugin)?;
         let position = pending.iter().position(|(hour, _)| *hour == row.hour);
         let position = position.unwrap_or_else(|| {
             pending.push((row.hour, Counts::default()));
@@ -130,8 +116,8 @@ pub async fn pending(
         });
         let counts = &mut pending[position].1;
         match row.status {
-            Some(status) => counts.add(plugin, known::<LogStatus>(&status)?, row.messages),
-            None => counts.add_bounced(plugin, row.messages),
+            Some(status) => counts.add(row.plugin, status, row.messages),
+            None => counts.add_bounced(row.plugin, row.messages),
         }
     }
     Ok(pending)

@@ -33,55 +33,40 @@ pub async fn by_mailbox(
     let (plugins, statuses) = columns(kinds);
     let (from, to) = window.ids();
     let owner = window.owner.id();
+    macro_rules! newest {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE " + $owner + " = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + "
+                          ORDER BY id DESC LIMIT $6
+                      ) AS found
+                 ORDER BY found.id DESC LIMIT $6",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                rows
+                $(, $deleted)?
+            )
+            .fetch_all(&mut *connection)
+            .await?
+        };
+    }
     let ids: Vec<_> = match window.owner {
-        Owner::App(_) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE app_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                          ORDER BY id DESC LIMIT $6
-                      ) AS found
-                 ORDER BY found.id DESC LIMIT $6",
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                rows,
-            )
-            .fetch_all(&mut *connection)
-            .await?
-        }
+        Owner::App(_) => newest!("app_id", ""),
         Owner::Subscriber(_) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                            AND app_id <> ALL($7)
-                          ORDER BY id DESC LIMIT $6
-                      ) AS found
-                 ORDER BY found.id DESC LIMIT $6",
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                rows,
-                &window.deleted(),
-            )
-            .fetch_all(&mut *connection)
-            .await?
+            newest!("subscriber_id", "AND app_id <> ALL($7)", &window.deleted())
         }
     };
     // The bounds let Postgres prune partitions.
-    let counted = sqlx::query!(
-        r#"SELECT credential_id, coalesce(max(mailboxes.email), max(from_address)) AS "email!",
+    sqlx::query_as!(
+        MailboxCounts,
+        r#"SELECT credential_id AS id, coalesce(max(mailboxes.email), max(from_address)) AS "email!",
                   count(*) FILTER (WHERE log.status = 'sent') AS "sent!",
                   count(*) FILTER (WHERE log.status = 'failed_temp') AS "waiting!",
                   count(*) FILTER (WHERE log.status = 'failed_perm') AS "failed!",
@@ -97,14 +82,5 @@ pub async fn by_mailbox(
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    let counted = counted.into_iter().map(|row| MailboxCounts {
-        id: CredentialId(row.credential_id),
-        email: row.email,
-        sent: row.sent,
-        waiting: row.waiting,
-        failed: row.failed,
-        bounced: row.bounced,
-    });
-    Ok(counted.collect())
+    .await
 }

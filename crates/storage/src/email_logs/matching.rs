@@ -3,7 +3,7 @@
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use super::rows::{LogRow, Row};
+use super::rows::LogRow;
 use super::search::{Kind, Window, columns};
 use mailgate_types::ids::{AppId, CredentialId, LogId, Owner, SubscriberId, UserKey};
 use mailgate_types::log_status::LogStatus;
@@ -50,10 +50,11 @@ pub async fn matching(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let users = matching.users();
     // The bounds let Postgres prune partitions.
-    let rows = sqlx::query_as!(
-        Row,
-        r#"SELECT log.id, log.app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                  subject, plugin, status, error_message, message_id, size_bytes, sent_at,
+    sqlx::query_as!(
+        LogRow,
+        r#"SELECT log.id, log.app_id AS app, apps.name AS app_name, credential_id AS credential,
+                  from_address, to_address, subject, plugin AS "plugin: Plugin",
+                  status AS "status: LogStatus", error_message, message_id, size_bytes, sent_at,
                   EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
            FROM email_logs AS log JOIN apps ON apps.id = log.app_id AND apps.subscriber_id = $2
            WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
@@ -87,8 +88,7 @@ pub async fn matching(
         matching.bounced,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(LogRow::try_from).collect()
+    .await
 }
 
 /// Up to `limit` rows of these kinds in a window whose users and subject match, newest first. All rows of the window
@@ -104,62 +104,40 @@ pub async fn scan(
     let (from, to) = window.ids();
     let owner = window.owner.id();
     let users = matching.users();
+    macro_rules! found {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                r#"SELECT found.id
+                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                        CROSS JOIN LATERAL (
+                            SELECT id FROM email_logs AS log
+                            WHERE "# + $owner + " = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + r#"
+                              AND ($6::uuid[] IS NULL
+                                   OR (SELECT user_key FROM mailboxes
+                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
+                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
+                            ORDER BY id DESC LIMIT $8
+                        ) AS found
+                   ORDER BY found.id DESC LIMIT $8"#,
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                users.as_deref(),
+                matching.subject.as_deref(),
+                limit
+                $(, $deleted)?
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let ids = match window.owner {
-        Owner::App(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT found.id
-                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                        CROSS JOIN LATERAL (
-                            SELECT id FROM email_logs AS log
-                            WHERE app_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                              AND ($6::uuid[] IS NULL
-                                   OR (SELECT user_key FROM mailboxes
-                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
-                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
-                            ORDER BY id DESC LIMIT $8
-                        ) AS found
-                   ORDER BY found.id DESC LIMIT $8"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                users.as_deref(),
-                matching.subject.as_deref(),
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => found!("app_id", ""),
         Owner::Subscriber(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT found.id
-                   FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                        CROSS JOIN LATERAL (
-                            SELECT id FROM email_logs AS log
-                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                              AND app_id <> ALL($9)
-                              AND ($6::uuid[] IS NULL
-                                   OR (SELECT user_key FROM mailboxes
-                                       WHERE mailboxes.id = log.credential_id) = ANY($6))
-                              AND ($7::text IS NULL OR subject COLLATE "C" ~ $7)
-                            ORDER BY id DESC LIMIT $8
-                        ) AS found
-                   ORDER BY found.id DESC LIMIT $8"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                users.as_deref(),
-                matching.subject.as_deref(),
-                limit,
-                &window.deleted(),
-            )
-            .fetch_all(connection)
-            .await?
+            found!("subscriber_id", "AND app_id <> ALL($9)", &window.deleted())
         }
     };
     Ok(ids.into_iter().map(LogId).collect())

@@ -60,47 +60,6 @@ pub struct Details {
     pub door: Option<Door>,
 }
 
-/// A row as stored.
-pub(super) struct Row {
-    pub(super) id: Uuid,
-    pub(super) app_id: Uuid,
-    pub(super) app_name: String,
-    pub(super) credential_id: Uuid,
-    pub(super) from_address: String,
-    pub(super) to_address: String,
-    pub(super) subject: String,
-    pub(super) plugin: String,
-    pub(super) status: String,
-    pub(super) error_message: Option<String>,
-    pub(super) message_id: Option<String>,
-    pub(super) size_bytes: i64,
-    pub(super) sent_at: DateTime<Utc>,
-    pub(super) bounced: bool,
-}
-
-impl TryFrom<Row> for LogRow {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            app_name: row.app_name,
-            credential: CredentialId(row.credential_id),
-            from_address: row.from_address,
-            to_address: row.to_address,
-            subject: row.subject,
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            status: (row.status.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            error_message: row.error_message,
-            message_id: row.message_id,
-            size_bytes: row.size_bytes,
-            sent_at: row.sent_at,
-            bounced: row.bounced,
-        })
-    }
-}
-
 /// A subscriber's rows with these ids, newest first.
 pub async fn list(
     connection: &mut PgConnection,
@@ -109,10 +68,11 @@ pub async fn list(
 ) -> Result<Vec<LogRow>, sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     // The bounds let Postgres prune partitions.
-    let rows = sqlx::query_as!(
-        Row,
-        r#"SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                  subject, plugin, status, error_message, message_id, size_bytes, sent_at,
+    sqlx::query_as!(
+        LogRow,
+        r#"SELECT log.id, app_id AS app, apps.name AS app_name, credential_id AS credential, from_address, to_address,
+                  subject, plugin AS "plugin: Plugin", status AS "status: LogStatus", error_message,
+                  message_id, size_bytes, sent_at,
                   EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
            FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
            WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
@@ -123,8 +83,7 @@ pub async fn list(
         ids.iter().max().copied().unwrap_or_default(),
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(LogRow::try_from).collect()
+    .await
 }
 
 /// One row with all its details; `None` if there is none, or it belongs to another subscriber.
@@ -135,8 +94,9 @@ pub async fn details(
 ) -> Result<Option<Details>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                  cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
-                  size_bytes, has_attachments, sent_at, metadata, door,
+                  cc_addresses, bcc_addresses, subject, plugin AS "plugin: Plugin",
+                  status AS "status: LogStatus", error_message, message_id, size_bytes,
+                  has_attachments, sent_at, metadata, door,
                   EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
            FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
            WHERE log.id = $1"#,
@@ -145,30 +105,27 @@ pub async fn details(
     )
     .fetch_optional(connection)
     .await?;
-    row.map(|row| {
-        Ok(Details {
-            log: LogRow::try_from(Row {
-                id: row.id,
-                app_id: row.app_id,
-                app_name: row.app_name,
-                credential_id: row.credential_id,
-                from_address: row.from_address,
-                to_address: row.to_address,
-                subject: row.subject,
-                plugin: row.plugin,
-                status: row.status,
-                error_message: row.error_message,
-                message_id: row.message_id,
-                size_bytes: row.size_bytes,
-                sent_at: row.sent_at,
-                bounced: row.bounced,
-            })?,
-            cc_addresses: row.cc_addresses,
-            bcc_addresses: row.bcc_addresses,
-            has_attachments: row.has_attachments,
-            metadata: Metadata::from_stored(row.metadata),
-            door: row.door.as_deref().and_then(Door::named),
-        })
-    })
-    .transpose()
+    Ok(row.map(|row| Details {
+        log: LogRow {
+            id: row.id.into(),
+            app: row.app_id.into(),
+            app_name: row.app_name,
+            credential: row.credential_id.into(),
+            from_address: row.from_address,
+            to_address: row.to_address,
+            subject: row.subject,
+            plugin: row.plugin,
+            status: row.status,
+            error_message: row.error_message,
+            message_id: row.message_id,
+            size_bytes: row.size_bytes,
+            sent_at: row.sent_at,
+            bounced: row.bounced,
+        },
+        cc_addresses: row.cc_addresses,
+        bcc_addresses: row.bcc_addresses,
+        has_attachments: row.has_attachments,
+        metadata: row.metadata.into(),
+        door: row.door.as_deref().and_then(Door::named),
+    }))
 }

@@ -55,68 +55,34 @@ pub async fn count(
     let (plugins, statuses) = columns(kinds);
     let (from, to) = window.ids();
     let owner = window.owner.id();
+    macro_rules! counted {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                r#"SELECT counted.count AS "count!"
+                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
+                            AS kind (plugin, status, position)
+                        CROSS JOIN LATERAL (
+                            SELECT count(*) FROM email_logs AS log
+                            WHERE "# + $owner + " = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + "
+                        ) AS counted
+                   ORDER BY position",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to
+                $(, $deleted)?
+            )
+            .fetch_all(connection)
+            .await
+        };
+    }
     match window.owner {
-        Owner::App(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT counted.count AS "count!"
-                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
-                            AS kind (plugin, status, position)
-                        CROSS JOIN LATERAL (
-                            SELECT count(*) FROM email_logs AS log
-                            WHERE app_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                        ) AS counted
-                   ORDER BY position"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-            )
-            .fetch_all(connection)
-            .await
-        }
-        Owner::Subscriber(_) if window.deleted.is_empty() => {
-            sqlx::query_scalar!(
-                r#"SELECT counted.count AS "count!"
-                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
-                            AS kind (plugin, status, position)
-                        CROSS JOIN LATERAL (
-                            SELECT count(*) FROM email_logs AS log
-                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                        ) AS counted
-                   ORDER BY position"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-            )
-            .fetch_all(connection)
-            .await
-        }
+        Owner::App(_) => counted!("app_id", ""),
+        Owner::Subscriber(_) if window.deleted.is_empty() => counted!("subscriber_id", ""),
         Owner::Subscriber(_) => {
-            sqlx::query_scalar!(
-                r#"SELECT counted.count AS "count!"
-                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
-                            AS kind (plugin, status, position)
-                        CROSS JOIN LATERAL (
-                            SELECT count(*) FROM email_logs AS log
-                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                              AND log.status = kind.status AND id >= $4 AND id < $5
-                              AND app_id <> ALL($6)
-                        ) AS counted
-                   ORDER BY position"#,
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                &window.deleted(),
-            )
-            .fetch_all(connection)
-            .await
+            counted!("subscriber_id", "AND app_id <> ALL($6)", &window.deleted())
         }
     }
 }
@@ -132,74 +98,36 @@ pub async fn find(
     let (plugins, statuses) = columns(kinds);
     let (from, to) = window.ids();
     let owner = window.owner.id();
+    macro_rules! found {
+        ($owner:literal, $but:literal $(, $deleted:expr)?) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE " + $owner + " = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5 " + $but + "
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit
+                $(, $deleted)?
+            )
+            .fetch_all(connection)
+            .await?
+        };
+    }
     let ids = match window.owner {
-        Owner::App(_) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE app_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
-                      ) AS found
-                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
-        Owner::Subscriber(_) if window.deleted.is_empty() => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
-                      ) AS found
-                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-            )
-            .fetch_all(connection)
-            .await?
-        }
+        Owner::App(_) => found!("app_id", ""),
+        Owner::Subscriber(_) if window.deleted.is_empty() => found!("subscriber_id", ""),
         Owner::Subscriber(_) => {
-            sqlx::query_scalar!(
-                "SELECT found.id
-                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
-                      CROSS JOIN LATERAL (
-                          SELECT id FROM email_logs AS log
-                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
-                            AND log.status = kind.status AND id >= $4 AND id < $5
-                            AND app_id <> ALL($8)
-                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
-                      ) AS found
-                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
-                owner,
-                &plugins as &[&str],
-                &statuses as &[&str],
-                from,
-                to,
-                skip,
-                limit,
-                &window.deleted(),
-            )
-            .fetch_all(connection)
-            .await?
+            found!("subscriber_id", "AND app_id <> ALL($8)", &window.deleted())
         }
     };
     Ok(ids.into_iter().map(LogId).collect())

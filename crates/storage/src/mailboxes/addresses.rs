@@ -106,7 +106,7 @@ pub async fn claim_due(
              LIMIT $3
              FOR UPDATE OF mailboxes SKIP LOCKED
          )
-         RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
+         RETURNING id, user_key, plugin AS "plugin: Plugin", email, scopes, refresh_token_sealed, access_token_sealed,
                    access_token_expires_at, token_generation, parked_until, reading_refused_at,
                    addresses_asked_at AS "asked_at!""#,
         now,
@@ -116,15 +116,11 @@ pub async fn claim_due(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            let mailbox = mailbox_of!(row)?;
-            Ok(AddressLook {
-                mailbox,
-                asked_at: row.asked_at,
-            })
-        })
-        .collect()
+    let looks = rows.into_iter().map(|row| AddressLook {
+        mailbox: mailbox_of!(row),
+        asked_at: row.asked_at,
+    });
+    Ok(looks.collect())
 }
 
 /// Makes the query of a mailbox's addresses due immediately, unless there was one after `asked_since`.

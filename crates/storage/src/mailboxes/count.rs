@@ -11,7 +11,7 @@ pub async fn count_active(
     subscriber: SubscriberId,
 ) -> Result<Vec<(Plugin, i64)>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT plugin, count(*) AS "count!"
+        r#"SELECT plugin AS "plugin: Plugin", count(*) AS "count!"
            FROM mailboxes
            WHERE status = 'active'
              AND app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
@@ -20,13 +20,10 @@ pub async fn count_active(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            let plugin = row.plugin.parse();
-            let plugin = plugin.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-            Ok((plugin, row.count))
-        })
-        .collect()
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.plugin, row.count))
+        .collect())
 }
 
 /// The mailboxes of one provider, over all apps.

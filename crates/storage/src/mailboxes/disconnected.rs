@@ -29,8 +29,9 @@ pub async fn disconnected(
     since: DateTime<Utc>,
     limit: i64,
 ) -> Result<Vec<DisconnectedMailbox>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT last.id, apps.name, last.email, last.disconnect_reason AS "reason!",
+    sqlx::query_as!(
+        DisconnectedMailbox,
+        r#"SELECT last.id, apps.name AS app_name, last.email, last.disconnect_reason AS "reason!",
                   last.disconnected_at AS "at!"
            FROM apps CROSS JOIN LATERAL (
                     SELECT id, email, disconnect_reason, disconnected_at FROM mailboxes
@@ -46,13 +47,5 @@ pub async fn disconnected(
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    let rows = rows.into_iter().map(|row| DisconnectedMailbox {
-        id: CredentialId(row.id),
-        app_name: row.name,
-        email: row.email,
-        reason: row.reason,
-        at: row.at,
-    });
-    Ok(rows.collect())
+    .await
 }

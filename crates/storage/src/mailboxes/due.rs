@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Mailbox, Row};
+use super::Mailbox;
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
+use mailgate_types::plugin::Plugin;
 
 /// The candidates among which a claim lets subscribers take turns: this many that have been due the longest, and this
 /// many that have just become due. However many of one subscriber are due, others' are candidates as soon as they
@@ -93,7 +94,7 @@ pub async fn claim_reply_looks(
              LIMIT $3
              FOR UPDATE OF mailboxes SKIP LOCKED
          )
-         RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
+         RETURNING id, app_id, user_key, plugin AS "plugin: Plugin", email, scopes, refresh_token_sealed,
                    access_token_sealed, access_token_expires_at, token_generation, parked_until,
                    last_sent_at, replies_cursor, reading_refused_at, is_degraded,
                    replies_due_at AS "lease_until!",
@@ -106,20 +107,16 @@ pub async fn claim_reply_looks(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            let mailbox = mailbox_of!(row)?;
-            Ok(ReplyLook {
-                app: AppId(row.app_id),
-                mailbox,
-                aliases: row.aliases,
-                last_sent_at: row.last_sent_at,
-                cursor: row.replies_cursor,
-                is_degraded: row.is_degraded,
-                lease_until: row.lease_until,
-            })
-        })
-        .collect()
+    let looks = rows.into_iter().map(|row| ReplyLook {
+        app: AppId(row.app_id),
+        mailbox: mailbox_of!(row),
+        aliases: row.aliases,
+        last_sent_at: row.last_sent_at,
+        cursor: row.replies_cursor,
+        is_degraded: row.is_degraded,
+        lease_until: row.lease_until,
+    });
+    Ok(looks.collect())
 }
 
 /// Stores where the next check for replies begins; `None` starts by time, as the first check does.
@@ -212,42 +209,41 @@ pub async fn claim_idle_refreshes(
     again_at: DateTime<Utc>,
     limit: i64,
 ) -> Result<Vec<Mailbox>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "WITH due AS MATERIALIZED (
-             (SELECT id, app_id, refresh_due_at AS due_at FROM mailboxes
-              WHERE status = 'active' AND refresh_due_at <= $1
-              ORDER BY refresh_due_at LIMIT $4)
-             UNION
-             (SELECT id, app_id, refresh_due_at FROM mailboxes
-              WHERE status = 'active' AND refresh_due_at <= $1
-              ORDER BY refresh_due_at DESC LIMIT $4)
-         ), turns AS MATERIALIZED (
-             SELECT due.id, due_at,
-                    row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
-             FROM due
-                  JOIN apps ON apps.id = due.app_id
-                  JOIN subscribers ON subscribers.id = subscriber_id
-             WHERE deletion_due_at IS NULL
-         )
-         UPDATE mailboxes SET refresh_due_at = $2
-         WHERE id IN (
-             SELECT mailboxes.id FROM turns JOIN mailboxes ON mailboxes.id = turns.id
-             WHERE status = 'active' AND refresh_due_at <= $1
-             ORDER BY turn, due_at
-             LIMIT $3
-             FOR UPDATE OF mailboxes SKIP LOCKED
-         )
-         RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
-                   access_token_expires_at, token_generation, parked_until, reading_refused_at",
+    sqlx::query_as!(
+        Mailbox,
+        r#"WITH due AS MATERIALIZED (
+               (SELECT id, app_id, refresh_due_at AS due_at FROM mailboxes
+                WHERE status = 'active' AND refresh_due_at <= $1
+                ORDER BY refresh_due_at LIMIT $4)
+               UNION
+               (SELECT id, app_id, refresh_due_at FROM mailboxes
+                WHERE status = 'active' AND refresh_due_at <= $1
+                ORDER BY refresh_due_at DESC LIMIT $4)
+           ), turns AS MATERIALIZED (
+               SELECT due.id, due_at,
+                      row_number() OVER (PARTITION BY subscriber_id ORDER BY due_at) AS turn
+               FROM due
+                    JOIN apps ON apps.id = due.app_id
+                    JOIN subscribers ON subscribers.id = subscriber_id
+               WHERE deletion_due_at IS NULL
+           )
+           UPDATE mailboxes SET refresh_due_at = $2
+           WHERE id IN (
+               SELECT mailboxes.id FROM turns JOIN mailboxes ON mailboxes.id = turns.id
+               WHERE status = 'active' AND refresh_due_at <= $1
+               ORDER BY turn, due_at
+               LIMIT $3
+               FOR UPDATE OF mailboxes SKIP LOCKED
+           )
+           RETURNING id, user_key, plugin AS "plugin: Plugin", email, scopes, refresh_token_sealed, access_token_sealed,
+                     access_token_expires_at, token_generation, parked_until, reading_refused_at"#,
         now,
         again_at,
         limit,
         FAIR_AMONG,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Mailbox::try_from).collect()
+    .await
 }
 
 /// Postpones all work due for a subscriber's mailboxes by this many hours, or with a negative number brings it forward

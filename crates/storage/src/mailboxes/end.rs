@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::{AppId, CredentialId, UserKey};
@@ -25,33 +24,6 @@ pub struct Ended {
     pub refresh_token_sealed: Option<Vec<u8>>,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    plugin: String,
-    email: String,
-    email_lookup: String,
-    refresh_token_sealed: Option<Vec<u8>>,
-}
-
-impl TryFrom<Row> for Ended {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: CredentialId(row.id),
-            app: AppId(row.app_id),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            email: row.email,
-            email_lookup: row.email_lookup,
-            refresh_token_sealed: row.refresh_token_sealed,
-        })
-    }
-}
-
 /// Ends an active mailbox and deletes its tokens and its sender addresses; with `generation`, only if its token is
 /// still of that generation. `None` if there was nothing to end, so that the event is emitted only once.
 pub async fn end(
@@ -63,7 +35,7 @@ pub async fn end(
 ) -> Result<Option<Ended>, sqlx::Error> {
     // The first part reads the data that the second one erases.
     let ended = sqlx::query_as!(
-        Row,
+        Ended,
         r#"WITH active AS (
              SELECT id, app_id, plugin, email, email_lookup, refresh_token_sealed
              FROM mailboxes
@@ -76,8 +48,8 @@ pub async fn end(
              refresh_token_sealed = NULL, access_token_sealed = NULL,
              access_token_expires_at = NULL, refresh_lease_until = NULL, refresh_gateway_id = NULL
          FROM active WHERE mailboxes.id = active.id
-         RETURNING active.id, active.app_id, active.plugin, active.email, active.email_lookup,
-                   active.refresh_token_sealed"#,
+         RETURNING active.id, active.app_id AS app, active.plugin AS "plugin: Plugin", active.email,
+                   active.email_lookup, active.refresh_token_sealed"#,
         id.0,
         generation,
         reason.as_str(),
@@ -94,7 +66,7 @@ pub async fn end(
         .execute(connection)
         .await?;
     }
-    ended.map(Ended::try_from).transpose()
+    Ok(ended)
 }
 
 /// The active mailboxes of a user, across all providers.
@@ -216,13 +188,12 @@ pub async fn with_grants(
     connection: &mut PgConnection,
     app: AppId,
 ) -> Result<Vec<Ended>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, app_id, plugin, email, email_lookup, refresh_token_sealed
-         FROM mailboxes WHERE app_id = $1 AND refresh_token_sealed IS NOT NULL",
+    sqlx::query_as!(
+        Ended,
+        r#"SELECT id, app_id AS app, plugin AS "plugin: Plugin", email, email_lookup, refresh_token_sealed
+           FROM mailboxes WHERE app_id = $1 AND refresh_token_sealed IS NOT NULL"#,
         app.0,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Ended::try_from).collect()
+    .await
 }

@@ -51,7 +51,8 @@ pub async fn overview(
     offset: i64,
 ) -> Result<Vec<MailboxOverview>, sqlx::Error> {
     // A failed refresh of an unused token is postponed by an hour.
-    let rows = sqlx::query!(
+    sqlx::query_as!(
+        MailboxOverview,
         r#"WITH failed AS MATERIALIZED (
                SELECT credential_id, count(*) AS messages
                FROM (SELECT credential_id FROM spool
@@ -67,7 +68,8 @@ pub async fn overview(
                           AND coalesce(refresh_due_at <= $2 + interval '1 hour', false) AS is_stale
                FROM mailboxes LEFT JOIN failed ON failed.credential_id = mailboxes.id
            )
-           SELECT judged.id, app_id, slug, email, plugin, status, disconnect_reason,
+           SELECT judged.id, app_id AS app, slug, email, plugin AS "plugin: Plugin",
+                  status = 'active' AS "is_active!", disconnect_reason,
                   disconnected_at, connected_at, last_sent_at, is_refused AS "is_refused!",
                   CASE WHEN is_parked THEN parked_until END AS parked_until,
                   is_stale AS "is_stale!", failed_messages AS "failed_messages!"
@@ -81,26 +83,5 @@ pub async fn overview(
         COUNTED,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(MailboxOverview {
-                id: CredentialId(row.id),
-                app: AppId(row.app_id),
-                slug: row.slug,
-                email: row.email,
-                plugin: (row.plugin.parse())
-                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                is_active: row.status == "active",
-                disconnect_reason: row.disconnect_reason,
-                disconnected_at: row.disconnected_at,
-                connected_at: row.connected_at,
-                last_sent_at: row.last_sent_at,
-                is_refused: row.is_refused,
-                parked_until: row.parked_until,
-                is_stale: row.is_stale,
-                failed_messages: row.failed_messages,
-            })
-        })
-        .collect()
+    .await
 }

@@ -74,20 +74,14 @@ pub async fn names(
     ids: &[CredentialId],
 ) -> Result<Vec<NamedMailbox>, sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let rows = sqlx::query!(
-        "SELECT mailboxes.id, email, name FROM mailboxes JOIN apps ON apps.id = app_id
+    sqlx::query_as!(
+        NamedMailbox,
+        "SELECT mailboxes.id, email, name AS app_name FROM mailboxes JOIN apps ON apps.id = app_id
          WHERE mailboxes.id = ANY($1) ORDER BY email_lookup, name, mailboxes.id",
         &ids,
-    );
-    let rows = rows.fetch_all(connection).await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| NamedMailbox {
-            id: CredentialId(row.id),
-            email: row.email,
-            app_name: row.name,
-        })
-        .collect())
+    )
+    .fetch_all(connection)
+    .await
 }
 
 /// Where a page begins: after this mailbox.
@@ -193,7 +187,7 @@ pub async fn details(
 ) -> Result<Vec<OwnedMailbox>, sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
-        r#"SELECT mailboxes.id, mailboxes.app_id, slug, name, pushable_key, user_id, email, plugin,
+        r#"SELECT mailboxes.id, mailboxes.app_id, slug, name, pushable_key, user_id, email, plugin AS "plugin: Plugin",
                   status, disconnect_reason, disconnected_at, scopes, connected_at,
                   greatest(last_sent_at, (
                       SELECT max(sent_at)
@@ -229,34 +223,30 @@ pub async fn details(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(OwnedMailbox {
-                id: CredentialId(row.id),
-                app: AppId(row.app_id),
-                slug: row.slug,
-                app_name: row.name,
-                pushable_key: row.pushable_key,
-                user_id: row.user_id,
-                email: row.email,
-                aliases: row.aliases,
-                plugin: (row.plugin.parse())
-                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                disconnected: (row.status != "active").then(|| Disconnected {
-                    reason: row.disconnect_reason.unwrap_or_default(),
-                    at: row.disconnected_at.unwrap_or(row.connected_at),
-                }),
-                scopes: row.scopes,
-                connected_at: row.connected_at,
-                last_sent_at: row.last_sent_at,
-                parked_until: row.parked_until,
-                reading_refused: row.reading_refused,
-                sent_today: row.sent_today,
-                last_error: row
-                    .failed_why
-                    .zip(row.failed_id)
-                    .map(|(text, log)| LastError { text, log }),
-            })
-        })
-        .collect()
+    let mailboxes = rows.into_iter().map(|row| OwnedMailbox {
+        id: CredentialId(row.id),
+        app: AppId(row.app_id),
+        slug: row.slug,
+        app_name: row.name,
+        pushable_key: row.pushable_key,
+        user_id: row.user_id,
+        email: row.email,
+        aliases: row.aliases,
+        plugin: row.plugin,
+        disconnected: (row.status != "active").then(|| Disconnected {
+            reason: row.disconnect_reason.unwrap_or_default(),
+            at: row.disconnected_at.unwrap_or(row.connected_at),
+        }),
+        scopes: row.scopes,
+        connected_at: row.connected_at,
+        last_sent_at: row.last_sent_at,
+        parked_until: row.parked_until,
+        reading_refused: row.reading_refused,
+        sent_today: row.sent_today,
+        last_error: row
+            .failed_why
+            .zip(row.failed_id)
+            .map(|(text, log)| LastError { text, log }),
+    });
+    Ok(mailboxes.collect())
 }

@@ -66,15 +66,15 @@ pub async fn find_wanted(
     // Each kind has an index of its own, which a single statement could not use.
     if !by_address.is_empty() {
         let rows = find_by_addresses(connection, &of(wanted, &by_address)).await?;
-        put(rows, &by_address, &mut found)?;
+        put(rows, &by_address, &mut found);
     }
     if !of_users.is_empty() {
         let rows = find_of_users(connection, &of(wanted, &of_users)).await?;
-        put(rows, &of_users, &mut found)?;
+        put(rows, &of_users, &mut found);
     }
     if !of_apps.is_empty() {
         let rows = find_of_apps(connection, &of(wanted, &of_apps)).await?;
-        put(rows, &of_apps, &mut found)?;
+        put(rows, &of_apps, &mut found);
     }
     Ok(found)
 }
@@ -83,24 +83,18 @@ fn of<'a>(wanted: &'a [Wanted], places: &[usize]) -> Vec<&'a Wanted> {
     places.iter().map(|place| &wanted[*place]).collect()
 }
 
-fn put(
-    rows: Vec<FoundRow>,
-    places: &[usize],
-    found: &mut [Option<Chosen>],
-) -> Result<(), sqlx::Error> {
+fn put(rows: Vec<FoundRow>, places: &[usize], found: &mut [Option<Chosen>]) {
     for row in rows {
         let number = usize::try_from(row.place - 1).ok();
         let place = number.and_then(|number| found.get_mut(*places.get(number)?));
         if let Some(place) = place {
-            let mailbox = mailbox_of!(row)?;
             *place = Some(Chosen {
-                mailbox,
+                mailbox: mailbox_of!(row),
                 address: row.address,
                 version: row.version.map(AppVersion),
             });
         }
     }
-    Ok(())
 }
 
 /// A row, and the 1-based position of the query it answers.
@@ -108,7 +102,7 @@ struct FoundRow {
     place: i64,
     id: Uuid,
     user_key: Uuid,
-    plugin: String,
+    plugin: Plugin,
     email: String,
     scopes: Vec<String>,
     refresh_token_sealed: Option<Vec<u8>>,
@@ -133,7 +127,7 @@ async fn find_of_apps(
     let only: Vec<Option<String>> = wanted.iter().map(|it| it.only_text()).collect();
     sqlx::query_as!(
         FoundRow,
-        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
+        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin AS "plugin: Plugin",
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
                 mailbox.reading_refused_at, mailbox.email AS address,
@@ -178,7 +172,7 @@ async fn find_by_addresses(
     sqlx::query_as!(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id AS "id!", mailbox.user_key AS "user_key!",
-                mailbox.plugin AS "plugin!", mailbox.email AS "email!", mailbox.scopes AS "scopes!",
+                mailbox.plugin AS "plugin!: Plugin", mailbox.email AS "email!", mailbox.scopes AS "scopes!",
                 mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation AS "token_generation!",
                 mailbox.parked_until, mailbox.reading_refused_at, mailbox.address AS "address!",
@@ -246,7 +240,7 @@ async fn find_of_users(
     let only: Vec<Option<String>> = wanted.iter().map(|it| it.only_text()).collect();
     sqlx::query_as!(
         FoundRow,
-        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
+        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin AS "plugin: Plugin",
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
                 mailbox.reading_refused_at, mailbox.email AS address,

@@ -1,7 +1,6 @@
 //! Claims messages for a running process, and lists those that it owns.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -55,62 +54,6 @@ pub struct Claimed {
     pub metadata: Metadata,
 }
 
-/// A claimed row as stored.
-struct ClaimedRow {
-    id: Uuid,
-    app_id: Uuid,
-    subscriber_id: Option<Uuid>,
-    credential_id: Uuid,
-    plugin: String,
-    from_address: String,
-    to_address: String,
-    subject: String,
-    recipients: Vec<String>,
-    smtputf8: bool,
-    attempts: i32,
-    message_id: Option<String>,
-    outcome_unknown: bool,
-    left_by: Option<DateTime<Utc>>,
-    opened_at: DateTime<Utc>,
-    size_bytes: i64,
-    next_attempt_at: Option<DateTime<Utc>>,
-    idempotency_key: Option<String>,
-    send_key_hash: Option<Vec<u8>>,
-    metadata: Option<Value>,
-}
-
-impl TryFrom<ClaimedRow> for Claimed {
-    type Error = sqlx::Error;
-
-    fn try_from(row: ClaimedRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            subscriber: row.subscriber_id.map(SubscriberId),
-            credential: CredentialId(row.credential_id),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            from_address: row.from_address,
-            to_address: row.to_address,
-            subject: row.subject,
-            recipients: row.recipients,
-            smtputf8: row.smtputf8,
-            attempts: row.attempts,
-            message_id: row.message_id,
-            outcome_unknown: row.outcome_unknown,
-            left_by: row.left_by,
-            opened_at: row.opened_at,
-            size_bytes: row.size_bytes,
-            due_at: row.next_attempt_at,
-            key: row.idempotency_key,
-            send_key_hash: row.send_key_hash,
-            metadata: Metadata::from_stored(row.metadata),
-        })
-    }
-}
-
 /// The capacity of a process.
 #[derive(Debug, Clone)]
 pub struct Room {
@@ -150,50 +93,52 @@ pub async fn claim_due(
     let taken_by: Vec<i64> = taken_by.collect();
     let most = room.taken_by.iter().map(|(.., most)| i64::from(*most));
     let most: Vec<i64> = most.collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
-         ), taken_by AS MATERIALIZED (
-             SELECT * FROM unnest($10::uuid[], $11::bigint[], $12::bigint[])
-                               AS taken_by (subscriber_id, count, most)
-         ), taken AS MATERIALIZED (
-             SELECT * FROM unnest($5::uuid[], $8::bigint[]) AS taken (credential_id, count)
-         ), due AS MATERIALIZED (
-             SELECT id, app_id, credential_id, next_attempt_at FROM spool
-             WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
-                   AND app_id NOT IN (
-                       SELECT apps.id FROM apps JOIN taken_by USING (subscriber_id)
-                       WHERE taken_by.count >= taken_by.most
-                   )
-                   AND (send_at IS NULL OR send_at <= $9)
-                   AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
-             ORDER BY next_attempt_at
-             LIMIT $7
-             FOR UPDATE SKIP LOCKED
-         )
-         UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
-         FROM fence
-         WHERE spool.id = ANY (ARRAY(
-             SELECT id
-             FROM (SELECT of_mailbox.id, next_attempt_at, coalesce(taken_by.count, 0)
-                          + row_number() OVER (PARTITION BY coalesce(subscriber_id, app_id)
-                                               ORDER BY next_attempt_at) AS nth,
-                          coalesce(taken_by.most, $13) AS most
-                   FROM (SELECT id, app_id, next_attempt_at, coalesce(taken.count, 0)
-                                + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
-                         FROM due LEFT JOIN taken USING (credential_id)) AS of_mailbox
-                        LEFT JOIN apps ON apps.id = app_id
-                        LEFT JOIN taken_by USING (subscriber_id)
-                   WHERE nth <= $6) AS ranked
-             WHERE nth <= most
-             ORDER BY next_attempt_at
-             LIMIT $3
-         ))
-         RETURNING spool.id, app_id,
-                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
-                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+    sqlx::query_as!(
+        Claimed,
+        r#"WITH fence AS MATERIALIZED (
+               SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
+           ), taken_by AS MATERIALIZED (
+               SELECT * FROM unnest($10::uuid[], $11::bigint[], $12::bigint[])
+                                 AS taken_by (subscriber_id, count, most)
+           ), taken AS MATERIALIZED (
+               SELECT * FROM unnest($5::uuid[], $8::bigint[]) AS taken (credential_id, count)
+           ), due AS MATERIALIZED (
+               SELECT id, app_id, credential_id, next_attempt_at FROM spool
+               WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
+                     AND app_id NOT IN (
+                         SELECT apps.id FROM apps JOIN taken_by USING (subscriber_id)
+                         WHERE taken_by.count >= taken_by.most
+                     )
+                     AND (send_at IS NULL OR send_at <= $9)
+                     AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
+               ORDER BY next_attempt_at
+               LIMIT $7
+               FOR UPDATE SKIP LOCKED
+           )
+           UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
+           FROM fence
+           WHERE spool.id = ANY (ARRAY(
+               SELECT id
+               FROM (SELECT of_mailbox.id, next_attempt_at, coalesce(taken_by.count, 0)
+                            + row_number() OVER (PARTITION BY coalesce(subscriber_id, app_id)
+                                                 ORDER BY next_attempt_at) AS nth,
+                            coalesce(taken_by.most, $13) AS most
+                     FROM (SELECT id, app_id, next_attempt_at, coalesce(taken.count, 0)
+                                  + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
+                           FROM due LEFT JOIN taken USING (credential_id)) AS of_mailbox
+                          LEFT JOIN apps ON apps.id = app_id
+                          LEFT JOIN taken_by USING (subscriber_id)
+                     WHERE nth <= $6) AS ranked
+               WHERE nth <= most
+               ORDER BY next_attempt_at
+               LIMIT $3
+           ))
+           RETURNING spool.id, app_id AS app,
+                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS "subscriber: SubscriberId",
+                     credential_id AS credential, plugin AS "plugin: Plugin", from_address, to_address, subject,
+                     recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                     opened_at, size_bytes, next_attempt_at AS due_at, idempotency_key AS key, send_key_hash,
+                     metadata"#,
         now,
         gateway.0,
         room.messages,
@@ -209,8 +154,7 @@ pub async fn claim_due(
         room.per_subscriber,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
+    .await
 }
 
 /// Claims up to `limit` messages of processes that have ended, for a running one.
@@ -221,30 +165,31 @@ pub async fn claim_of_ended(
     limit: i64,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
-         )
-         UPDATE spool SET gateway_id = fence.id
-         FROM fence
-         WHERE spool.id = ANY (ARRAY(
-             SELECT id FROM spool
-             WHERE state = 'open' AND lease_until IS NULL AND gateway_id = ANY($2)
-             LIMIT $3
-             FOR UPDATE SKIP LOCKED
-         ))
-         RETURNING spool.id, app_id,
-                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
-                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+    sqlx::query_as!(
+        Claimed,
+        r#"WITH fence AS MATERIALIZED (
+               SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+           )
+           UPDATE spool SET gateway_id = fence.id
+           FROM fence
+           WHERE spool.id = ANY (ARRAY(
+               SELECT id FROM spool
+               WHERE state = 'open' AND lease_until IS NULL AND gateway_id = ANY($2)
+               LIMIT $3
+               FOR UPDATE SKIP LOCKED
+           ))
+           RETURNING spool.id, app_id AS app,
+                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS "subscriber: SubscriberId",
+                     credential_id AS credential, plugin AS "plugin: Plugin", from_address, to_address, subject,
+                     recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                     opened_at, size_bytes, next_attempt_at AS due_at, idempotency_key AS key, send_key_hash,
+                     metadata"#,
         gateway.0,
         &ended,
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
+    .await
 }
 
 /// Claims up to `limit` open messages without an owner whose lease has lapsed, for a running process: those postponed
@@ -255,31 +200,32 @@ pub async fn claim_lapsed(
     gateway: GatewayId,
     limit: i64,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
-         )
-         UPDATE spool SET gateway_id = fence.id, lease_until = NULL
-         FROM fence
-         WHERE spool.id = ANY (ARRAY(
-             SELECT id FROM spool
-             WHERE state = 'open'
-                   AND (lease_until < now() OR lease_until > now() + interval '5 minutes')
-             ORDER BY lease_until
-             LIMIT $2
-             FOR UPDATE SKIP LOCKED
-         ))
-         RETURNING spool.id, app_id,
-                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
-                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+    sqlx::query_as!(
+        Claimed,
+        r#"WITH fence AS MATERIALIZED (
+               SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+           )
+           UPDATE spool SET gateway_id = fence.id, lease_until = NULL
+           FROM fence
+           WHERE spool.id = ANY (ARRAY(
+               SELECT id FROM spool
+               WHERE state = 'open'
+                     AND (lease_until < now() OR lease_until > now() + interval '5 minutes')
+               ORDER BY lease_until
+               LIMIT $2
+               FOR UPDATE SKIP LOCKED
+           ))
+           RETURNING spool.id, app_id AS app,
+                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS "subscriber: SubscriberId",
+                     credential_id AS credential, plugin AS "plugin: Plugin", from_address, to_address, subject,
+                     recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                     opened_at, size_bytes, next_attempt_at AS due_at, idempotency_key AS key, send_key_hash,
+                     metadata"#,
         gateway.0,
         limit,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
+    .await
 }
 
 /// The messages that a process owns, except these.
@@ -289,18 +235,18 @@ pub async fn in_hand_beside(
     held: &[LogId],
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "SELECT id, app_id, (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id,
-                credential_id, plugin, from_address, to_address, subject, recipients,
-                smtputf8, attempts, message_id, outcome_unknown, left_by, opened_at, size_bytes,
-                next_attempt_at, idempotency_key, send_key_hash, metadata
-         FROM spool
-         WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
+    sqlx::query_as!(
+        Claimed,
+        r#"SELECT id, app_id AS app,
+                  (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS "subscriber: SubscriberId",
+                  credential_id AS credential, plugin AS "plugin: Plugin", from_address, to_address, subject,
+                  recipients, smtputf8, attempts, message_id, outcome_unknown, left_by, opened_at, size_bytes,
+                  next_attempt_at AS due_at, idempotency_key AS key, send_key_hash, metadata
+           FROM spool
+           WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)"#,
         gateway.0,
         &held,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
+    .await
 }

@@ -65,7 +65,8 @@ pub async fn defer(
     deferral: &Deferral,
 ) -> Result<Option<Deferred>, sqlx::Error> {
     let attempt = deferral.attempt;
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        Deferred,
         r#"WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $10 AND ended_at IS NULL FOR KEY SHARE
          ), kept AS (
@@ -101,7 +102,7 @@ pub async fn defer(
              SET error_message = EXCLUDED.error_message,
                  metadata = coalesce(EXCLUDED.metadata, email_logs.metadata)
          )
-         SELECT app_id, plugin, opened_at, was_logged AS "was_logged!" FROM kept"#,
+         SELECT app_id AS app, plugin AS "plugin: Plugin", opened_at, NOT was_logged AS "is_first!" FROM kept"#,
         deferral.id.0,
         deferral.attempts,
         deferral.error_message,
@@ -116,19 +117,7 @@ pub async fn defer(
         deferral.awaits_pace,
     )
     .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(Deferred {
-            app: AppId(row.app_id),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            opened_at: row.opened_at,
-            is_first: !row.was_logged,
-        })
-    })
-    .transpose()
+    .await
 }
 
 /// A message that was deferred.
@@ -151,32 +140,21 @@ pub async fn withdraw(
     gateway: GatewayId,
     id: LogId,
 ) -> Result<Option<Deferred>, sqlx::Error> {
-    let row = sqlx::query!(
-        "WITH taken AS (
-             DELETE FROM spool
-             WHERE id = $1 AND (state = 'deferred' OR NOT is_logged AND gateway_id = $2)
-             RETURNING id, app_id, plugin, opened_at, is_logged
-         ), unlogged AS (
-             DELETE FROM email_logs USING taken WHERE email_logs.id = taken.id
-         ), forgotten AS (
-             DELETE FROM email_attempts USING taken WHERE log_id = taken.id
-         )
-         SELECT app_id, plugin, opened_at, is_logged FROM taken",
+    sqlx::query_as!(
+        Deferred,
+        r#"WITH taken AS (
+               DELETE FROM spool
+               WHERE id = $1 AND (state = 'deferred' OR NOT is_logged AND gateway_id = $2)
+               RETURNING id, app_id, plugin, opened_at, is_logged
+           ), unlogged AS (
+               DELETE FROM email_logs USING taken WHERE email_logs.id = taken.id
+           ), forgotten AS (
+               DELETE FROM email_attempts USING taken WHERE log_id = taken.id
+           )
+           SELECT app_id AS app, plugin AS "plugin: Plugin", opened_at, NOT is_logged AS "is_first!" FROM taken"#,
         id.0,
         gateway.0,
     )
     .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(Deferred {
-            app: AppId(row.app_id),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            opened_at: row.opened_at,
-            is_first: !row.is_logged,
-        })
-    })
-    .transpose()
+    .await
 }

@@ -63,31 +63,16 @@ pub async fn owner(
 /// process has claimed it, or it has left the spool: such a message is not locked, since the journal writes it together
 /// with others.
 pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Locked>, sqlx::Error> {
-    let row = sqlx::query!(
-        r#"SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, message_id,
-                  metadata, is_logged, send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
+    sqlx::query_as!(
+        Locked,
+        r#"SELECT id, app_id AS app, credential_id AS credential, plugin AS "plugin: Plugin", from_address,
+                  to_address, subject, message_id, metadata, is_logged,
+                  send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
            FROM spool WHERE id = $1 AND state = 'deferred' FOR UPDATE"#,
         id.0,
     )
     .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(Locked {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            credential: CredentialId(row.credential_id),
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            from_address: row.from_address,
-            to_address: row.to_address,
-            subject: row.subject,
-            message_id: row.message_id,
-            metadata: Metadata::from_stored(row.metadata),
-            is_logged: row.is_logged,
-            was_scheduled: row.was_scheduled,
-            outcome_unknown: row.outcome_unknown,
-        })
-    })
-    .transpose()
+    .await
 }
 
 /// Marks waiting messages as possibly sent: those due at `now`, those held for their subscription, and with `all` every

@@ -61,52 +61,32 @@ impl BillingAccount {
     }
 }
 
-struct Row {
-    id: uuid::Uuid,
-    label: String,
-    email: String,
-    payprov_customer_id: Option<String>,
-    subscription_status: Option<String>,
-    payprov_subscription_id: Option<String>,
-    payprov_subscription_created_at: Option<DateTime<Utc>>,
-    trial_end: Option<DateTime<Utc>>,
-    current_period_end: Option<DateTime<Utc>>,
-    grace_ends_at: Option<DateTime<Utc>>,
-    cancel_at_period_end: bool,
-    billed_quantity: Option<i64>,
-    failed_invoice_id: Option<String>,
-    payprov_other_subscription_ids: Option<Vec<String>>,
-    payprov_look: i64,
-    payprov_applied_look: i64,
-    is_deleted: bool,
-    renewal_stopped: bool,
-}
-
-impl From<Row> for BillingAccount {
-    fn from(row: Row) -> Self {
-        Self {
-            subscriber: SubscriberId(row.id),
-            label: row.label,
-            email: row.email,
-            customer_id: row.payprov_customer_id,
-            status: row
+/// The account of a row that has its columns.
+macro_rules! account_of {
+    ($row:ident) => {
+        BillingAccount {
+            subscriber: SubscriberId($row.id),
+            label: $row.label,
+            email: $row.email,
+            customer_id: $row.payprov_customer_id,
+            status: $row
                 .subscription_status
                 .and_then(|status| status.parse().ok()),
-            subscription_id: row.payprov_subscription_id,
-            subscription_created_at: row.payprov_subscription_created_at,
-            trial_end: row.trial_end,
-            current_period_end: row.current_period_end,
-            grace_ends_at: row.grace_ends_at,
-            cancel_at_period_end: row.cancel_at_period_end,
-            billed_quantity: row.billed_quantity,
-            failed_invoice_id: row.failed_invoice_id,
-            other_subscription_ids: row.payprov_other_subscription_ids.unwrap_or_default(),
-            look: row.payprov_look,
-            applied_look: row.payprov_applied_look,
-            is_deleted: row.is_deleted,
-            renewal_stopped: row.renewal_stopped,
+            subscription_id: $row.payprov_subscription_id,
+            subscription_created_at: $row.payprov_subscription_created_at,
+            trial_end: $row.trial_end,
+            current_period_end: $row.current_period_end,
+            grace_ends_at: $row.grace_ends_at,
+            cancel_at_period_end: $row.cancel_at_period_end,
+            billed_quantity: $row.billed_quantity,
+            failed_invoice_id: $row.failed_invoice_id,
+            other_subscription_ids: $row.payprov_other_subscription_ids.unwrap_or_default(),
+            look: $row.payprov_look,
+            applied_look: $row.payprov_applied_look,
+            is_deleted: $row.is_deleted,
+            renewal_stopped: $row.renewal_stopped,
         }
-    }
+    };
 }
 
 /// A subscriber's account.
@@ -114,8 +94,7 @@ pub async fn find(
     connection: &mut PgConnection,
     id: SubscriberId,
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
@@ -126,7 +105,7 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(BillingAccount::from))
+    Ok(row.map(|row| account_of!(row)))
 }
 
 /// As [`find`], locked until the transaction ends.
@@ -134,8 +113,7 @@ pub async fn lock(
     connection: &mut PgConnection,
     id: SubscriberId,
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
@@ -146,7 +124,7 @@ pub async fn lock(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(BillingAccount::from))
+    Ok(row.map(|row| account_of!(row)))
 }
 
 /// Begins a sync with the provider: returns the account as it is, with the sync's number.
@@ -154,8 +132,7 @@ pub async fn begin_look(
     connection: &mut PgConnection,
     id: SubscriberId,
 ) -> Result<Option<BillingAccount>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
+    let row = sqlx::query!(
         r#"UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
          RETURNING id, label, email, payprov_customer_id, subscription_status,
                    payprov_subscription_id, payprov_subscription_created_at, trial_end,
@@ -166,7 +143,7 @@ pub async fn begin_look(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(BillingAccount::from))
+    Ok(row.map(|row| account_of!(row)))
 }
 
 /// The subscriber of a provider's customer.

@@ -3,7 +3,6 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
@@ -51,36 +50,6 @@ pub struct DeliveryTotals {
     pub failures: i64,
 }
 
-struct Row {
-    id: Uuid,
-    message_id: Uuid,
-    event: String,
-    attempt_number: i32,
-    http_status: Option<i32>,
-    response_body: String,
-    delivered_at: DateTime<Utc>,
-    duration_ms: i64,
-    success: bool,
-    error_message: Option<String>,
-}
-
-impl From<Row> for Delivery {
-    fn from(row: Row) -> Self {
-        Self {
-            id: WebhookDeliveryId(row.id),
-            message: WebhookMessageId(row.message_id),
-            event: row.event,
-            attempt_number: row.attempt_number,
-            http_status: row.http_status,
-            response_body: row.response_body,
-            delivered_at: row.delivered_at,
-            duration_ms: row.duration_ms,
-            success: row.success,
-            error_message: row.error_message,
-        }
-    }
-}
-
 /// An endpoint's attempts, newest first.
 pub async fn list(
     connection: &mut PgConnection,
@@ -90,11 +59,11 @@ pub async fn list(
     offset: i64,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
     let event = filter.event.map(EventName::as_str);
-    let rows = if filter.success == Some(false) {
+    if filter.success == Some(false) {
         // A separate statement, for an index that holds failures only.
         sqlx::query_as!(
-            Row,
-            "SELECT id, message_id, event, attempt_number, http_status, response_body,
+            Delivery,
+            "SELECT id, message_id AS message, event, attempt_number, http_status, response_body,
                     delivered_at, duration_ms, success, error_message
              FROM webhook_deliveries
              WHERE endpoint_id = $1 AND NOT success AND ($2::text IS NULL OR event = $2)
@@ -105,11 +74,11 @@ pub async fn list(
             offset,
         )
         .fetch_all(connection)
-        .await?
+        .await
     } else {
         sqlx::query_as!(
-            Row,
-            "SELECT id, message_id, event, attempt_number, http_status, response_body,
+            Delivery,
+            "SELECT id, message_id AS message, event, attempt_number, http_status, response_body,
                     delivered_at, duration_ms, success, error_message
              FROM webhook_deliveries
              WHERE endpoint_id = $1 AND ($2::text IS NULL OR event = $2)
@@ -122,9 +91,8 @@ pub async fn list(
             offset,
         )
         .fetch_all(connection)
-        .await?
-    };
-    Ok(rows.into_iter().map(Delivery::from).collect())
+        .await
+    }
 }
 
 /// One attempt to deliver to this endpoint of the app.
@@ -134,9 +102,9 @@ pub async fn find(
     endpoint: EndpointId,
     delivery: WebhookDeliveryId,
 ) -> Result<Option<Delivery>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, message_id, event, attempt_number, http_status, response_body, delivered_at,
+    sqlx::query_as!(
+        Delivery,
+        "SELECT id, message_id AS message, event, attempt_number, http_status, response_body, delivered_at,
                 duration_ms, success, error_message
          FROM webhook_deliveries WHERE endpoint_id = $1 AND id = $2 AND app_id = $3",
         endpoint.0,
@@ -144,8 +112,7 @@ pub async fn find(
         app.0,
     )
     .fetch_optional(connection)
-    .await?;
-    Ok(row.map(Delivery::from))
+    .await
 }
 
 /// The attempts to deliver one message to an endpoint, the first one first, a hundred at most.
@@ -154,9 +121,9 @@ pub async fn of_message(
     endpoint: EndpointId,
     message: WebhookMessageId,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, message_id, event, attempt_number, http_status, response_body, delivered_at,
+    sqlx::query_as!(
+        Delivery,
+        "SELECT id, message_id AS message, event, attempt_number, http_status, response_body, delivered_at,
                 duration_ms, success, error_message
          FROM webhook_deliveries WHERE message_id = $1 AND endpoint_id = $2
          ORDER BY attempt_number LIMIT 100",
@@ -164,8 +131,7 @@ pub async fn of_message(
         endpoint.0,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows.into_iter().map(Delivery::from).collect())
+    .await
 }
 
 /// The number of an endpoint's attempts.

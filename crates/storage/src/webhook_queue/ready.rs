@@ -37,8 +37,9 @@ pub async fn arrived(
     window: Window,
 ) -> Result<Vec<Ready>, sqlx::Error> {
     // In the order of the intended index, which makes it the cheapest even while the table is empty.
-    let rows = sqlx::query!(
-        r#"SELECT endpoint_id AS "endpoint_id!", is_behind AS "is_behind!", min(due_at) AS "due_at!"
+    sqlx::query_as!(
+        Ready,
+        r#"SELECT endpoint_id AS "endpoint!", is_behind AS "is_behind!", min(due_at) AS "due_at!"
            FROM (
                (SELECT endpoint_id, due_at, false AS is_behind FROM webhook_queue
                 WHERE state = 'ready' AND attempts >= 0 AND due_at >= $1 AND due_at < $2
@@ -55,15 +56,7 @@ pub async fn arrived(
         window.behind_before,
     )
     .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Ready {
-            endpoint: EndpointId(row.endpoint_id),
-            is_behind: row.is_behind,
-            due_at: row.due_at,
-        })
-        .collect())
+    .await
 }
 
 /// Up to `limit` endpoints with ready deliveries, in id order, starting after `after`. Reads all entries of the index

@@ -73,7 +73,7 @@ pub async fn groups(
     let rows = sqlx::query!(
         r#"SELECT app_id AS "app_id!", app_name AS "app_name!", credential_id AS "credential_id!",
                   (SELECT email FROM mailboxes WHERE mailboxes.id = credential_id) AS email,
-                  plugin AS "plugin!", reason AS "reason!", count(*) AS "messages!",
+                  plugin AS "plugin!: Plugin", reason AS "reason!: WaitingReason", count(*) AS "messages!",
                   sum(size_bytes)::bigint AS "bytes!", min(opened_at) AS "oldest_at!",
                   min(next_attempt_at) AS "next_attempt_at!", count(*) OVER () AS "all_groups!",
                   (sum(count(*)) OVER ())::bigint AS "all_messages!"
@@ -103,22 +103,20 @@ pub async fn groups(
     let is_complete = rows
         .first()
         .is_none_or(|row| row.all_groups <= most && row.all_messages < read);
-    let groups = rows.into_iter().map(|row| {
-        Ok(Group {
-            app: AppId(row.app_id),
-            app_name: row.app_name,
-            credential: CredentialId(row.credential_id),
-            email: row.email,
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            reason: (row.reason.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            messages: row.messages,
-            bytes: row.bytes,
-            oldest_at: row.oldest_at,
-            next_attempt_at: row.next_attempt_at,
-        })
+    let groups = rows.into_iter().map(|row| Group {
+        app: AppId(row.app_id),
+        app_name: row.app_name,
+        credential: CredentialId(row.credential_id),
+        email: row.email,
+        plugin: row.plugin,
+        reason: row.reason,
+        messages: row.messages,
+        bytes: row.bytes,
+        oldest_at: row.oldest_at,
+        next_attempt_at: row.next_attempt_at,
     });
     Ok(Groups {
-        groups: groups.collect::<Result<_, sqlx::Error>>()?,
+        groups: groups.collect(),
         is_complete,
     })
 }

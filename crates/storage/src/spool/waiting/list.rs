@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::plugin::Plugin;
@@ -41,46 +40,6 @@ pub struct Listed {
     pub size_bytes: i64,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    slug: Option<String>,
-    subscriber_id: Option<Uuid>,
-    credential_id: Uuid,
-    from_address: String,
-    plugin: String,
-    reason: String,
-    in_progress: bool,
-    outcome_unknown: bool,
-    attempts: i32,
-    next_attempt_at: Option<DateTime<Utc>>,
-    opened_at: DateTime<Utc>,
-    size_bytes: i64,
-}
-
-impl TryFrom<Row> for Listed {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            slug: row.slug,
-            subscriber: row.subscriber_id.map(SubscriberId),
-            credential: CredentialId(row.credential_id),
-            from_address: row.from_address,
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            reason: (row.reason.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            in_progress: row.in_progress,
-            outcome_unknown: row.outcome_unknown,
-            attempts: row.attempts,
-            next_attempt_at: row.next_attempt_at,
-            opened_at: row.opened_at,
-            size_bytes: row.size_bytes,
-        })
-    }
-}
-
 /// Up to `limit` waiting messages, earliest due first, of one app or of all, of one mailbox or any, for one reason or
 /// any.
 pub async fn list(
@@ -91,10 +50,11 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Listed>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"SELECT waiting.id, app_id, slug AS "slug?", subscriber_id AS "subscriber_id?",
-                  credential_id, from_address, plugin, reason AS "reason!", false AS "in_progress!",
+    sqlx::query_as!(
+        Listed,
+        r#"SELECT waiting.id, app_id AS app, slug AS "slug?",
+                  subscriber_id AS "subscriber?: SubscriberId", credential_id AS credential, from_address,
+                  plugin AS "plugin: Plugin", reason AS "reason!: WaitingReason", false AS "in_progress!",
                   outcome_unknown, attempts, next_attempt_at, opened_at, size_bytes
            FROM (
                SELECT *, CASE WHEN send_at IS NOT NULL AND NOT is_logged THEN 'scheduled'
@@ -115,20 +75,20 @@ pub async fn list(
         offset,
     )
     .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Listed::try_from).collect()
+    .await
 }
 
 /// A message of the spool, whether it waits or is being sent.
 pub async fn show(connection: &mut PgConnection, id: LogId) -> Result<Option<Listed>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"SELECT spool.id, app_id, slug AS "slug?", subscriber_id AS "subscriber_id?",
-                  credential_id, from_address, plugin,
+    sqlx::query_as!(
+        Listed,
+        r#"SELECT spool.id, app_id AS app, slug AS "slug?",
+                  subscriber_id AS "subscriber?: SubscriberId", credential_id AS credential, from_address,
+                  plugin AS "plugin: Plugin",
                   CASE WHEN send_at IS NOT NULL AND NOT is_logged THEN 'scheduled'
                        WHEN awaits_subscription THEN 'subscription'
                        WHEN awaits_pace THEN 'mailbox_limit'
-                       ELSE 'temporary_failure' END AS "reason!",
+                       ELSE 'temporary_failure' END AS "reason!: WaitingReason",
                   state <> 'deferred' AS "in_progress!", outcome_unknown, attempts,
                   next_attempt_at, opened_at, size_bytes
            FROM spool LEFT JOIN apps ON apps.id = app_id
@@ -136,6 +96,5 @@ pub async fn show(connection: &mut PgConnection, id: LogId) -> Result<Option<Lis
         id.0,
     )
     .fetch_optional(connection)
-    .await?;
-    row.map(Listed::try_from).transpose()
+    .await
 }

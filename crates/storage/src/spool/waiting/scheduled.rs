@@ -1,7 +1,6 @@
 //! Scheduled messages, which aren't in the log yet.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -89,48 +88,28 @@ fn next(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_add(1))
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    app_name: String,
-    credential_id: Uuid,
-    from_address: String,
-    to_address: String,
-    cc_addresses: Vec<String>,
-    bcc_addresses: Vec<String>,
-    subject: String,
-    plugin: String,
-    message_id: Option<String>,
-    size_bytes: i64,
-    has_attachments: bool,
-    opened_at: DateTime<Utc>,
-    metadata: Option<Value>,
-    door: Option<String>,
-}
-
-impl TryFrom<Row> for Scheduled {
-    type Error = sqlx::Error;
-
-    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            app_name: row.app_name,
-            credential: CredentialId(row.credential_id),
-            from_address: row.from_address,
-            to_address: row.to_address,
-            cc_addresses: row.cc_addresses,
-            bcc_addresses: row.bcc_addresses,
-            subject: row.subject,
-            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            message_id: row.message_id,
-            size_bytes: row.size_bytes,
-            has_attachments: row.has_attachments,
-            send_at: row.opened_at,
-            metadata: Metadata::from_stored(row.metadata),
-            door: row.door.as_deref().and_then(Door::named),
-        })
-    }
+/// The message of a row that has its columns.
+macro_rules! scheduled_of {
+    ($row:ident) => {
+        Scheduled {
+            id: LogId($row.id),
+            app: AppId($row.app_id),
+            app_name: $row.app_name,
+            credential: CredentialId($row.credential_id),
+            from_address: $row.from_address,
+            to_address: $row.to_address,
+            cc_addresses: $row.cc_addresses,
+            bcc_addresses: $row.bcc_addresses,
+            subject: $row.subject,
+            plugin: $row.plugin,
+            message_id: $row.message_id,
+            size_bytes: $row.size_bytes,
+            has_attachments: $row.has_attachments,
+            send_at: $row.opened_at,
+            metadata: $row.metadata.into(),
+            door: $row.door.as_deref().and_then(Door::named),
+        }
+    };
 }
 
 /// The number of scheduled messages, filtered by app, provider and time only. They are counted in the index, app by
@@ -168,12 +147,11 @@ pub async fn list_scheduled(
     let (_, before) = filter.ids();
     let (from, matching) = (filter.start(), &filter.matching);
     let users = matching.users();
-    let rows = sqlx::query_as!(
-        Row,
+    let rows = sqlx::query!(
         r#"SELECT message.id AS "id!", apps.id AS app_id, apps.name AS app_name,
                   credential_id AS "credential_id!", from_address AS "from_address!",
                   to_address AS "to_address!", cc_addresses AS "cc_addresses!",
-                  bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!",
+                  bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!: Plugin",
                   message_id, size_bytes AS "size_bytes!", has_attachments AS "has_attachments!",
                   opened_at AS "opened_at!", metadata, door
            FROM (
@@ -215,7 +193,7 @@ pub async fn list_scheduled(
     )
     .fetch_all(connection)
     .await?;
-    rows.into_iter().map(Scheduled::try_from).collect()
+    Ok(rows.into_iter().map(|row| scheduled_of!(row)).collect())
 }
 
 /// A scheduled message of a subscriber; `None` if there is none.
@@ -224,17 +202,16 @@ pub async fn find_scheduled(
     subscriber: SubscriberId,
     id: LogId,
 ) -> Result<Option<Scheduled>, sqlx::Error> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                cc_addresses, bcc_addresses, subject, plugin, message_id, size_bytes,
-                has_attachments, opened_at, metadata, door
-         FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
-         WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged",
+    let row = sqlx::query!(
+        r#"SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                  cc_addresses, bcc_addresses, subject, plugin AS "plugin: Plugin", message_id, size_bytes,
+                  has_attachments, opened_at, metadata, door
+           FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+           WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged"#,
         id.0,
         subscriber.0,
     )
     .fetch_optional(connection)
     .await?;
-    row.map(Scheduled::try_from).transpose()
+    Ok(row.map(|row| scheduled_of!(row)))
 }
