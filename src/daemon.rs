@@ -287,7 +287,9 @@ pub async fn start_on(
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, readiness, &accounts, shutdown);
-    look_after(&accounts, &mailboxes, &pool, clock, retention, shutdown);
+    look_after(
+        &accounts, &mailboxes, &webhooks, &pool, clock, retention, shutdown,
+    );
 
     Ok(Daemon {
         pool,

@@ -5,7 +5,7 @@ mod client_secrets;
 mod clock;
 mod database;
 mod gauges;
-mod housekeeping;
+mod jobs;
 mod lease_renewal;
 mod log_indexes;
 mod mailboxes;
@@ -21,11 +21,7 @@ pub use billing::run as billing_loop;
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
 pub use gauges::run as measure;
-pub use housekeeping::{
-    fold_counters, fold_months, forget_lapsed_links, forget_portal_sessions, forget_suppressions,
-    forget_webhook_secrets, purge_deleted_apps, read_addresses, remove_deleted_subscribers,
-    remove_former_mailboxes, write_key_uses,
-};
+pub use jobs::start_jobs;
 pub use lease_renewal::run as keep_lease;
 pub use log_indexes::run as build_log_indexes;
 pub use mailboxes::{refresh_idle, replies};

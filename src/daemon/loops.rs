@@ -124,10 +124,6 @@ pub(super) fn start_webhooks(
         "the webhook dispatcher",
         webhooks.clone().dispatch(tracker.clone(), stop.clone()),
     );
-    shutdown.spawn_vital(
-        "the removal of expired webhook secrets",
-        workers::forget_webhook_secrets(webhooks.clone(), stop.clone()),
-    );
     Ok(webhooks)
 }
 
@@ -215,11 +211,15 @@ pub(super) async fn watch_expiries(
 pub(super) fn look_after(
     accounts: &Accounts,
     mailboxes: &Mailboxes,
+    webhooks: &Webhooks,
     pool: &PgPool,
     clock: SharedClock,
     retention: Retention,
     shutdown: &Shutdown,
 ) {
+    let reports = Reports::new(pool.clone(), Arc::clone(&clock));
+    let log_days = retention.log_days;
+    workers::start_jobs(accounts, mailboxes, webhooks, &reports, log_days, shutdown);
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
     shutdown.spawn_vital(
         "the reply polling",
@@ -230,52 +230,8 @@ pub(super) fn look_after(
         workers::refresh_idle(mailboxes.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
-        "the address polling",
-        workers::read_addresses(mailboxes.clone(), tracker.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the removal of deleted subscribers",
-        workers::remove_deleted_subscribers(mailboxes.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the removal of deleted apps",
-        workers::purge_deleted_apps(mailboxes.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the removal of lapsed connect links",
-        workers::forget_lapsed_links(mailboxes.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the removal of the portal's expired sessions",
-        workers::forget_portal_sessions(accounts.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the writer of key uses",
-        workers::write_key_uses(accounts.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the removal of expired suppressions",
-        workers::forget_suppressions(accounts.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
         "the listener for ended sessions",
         workers::end_sessions(pool.clone(), accounts.clone(), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the counters",
-        workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
-    );
-    shutdown.spawn_vital(
-        "the folding of old months",
-        workers::fold_months(
-            Reports::new(pool.clone(), Arc::clone(&clock)),
-            retention.log_days,
-            stop.clone(),
-        ),
-    );
-    shutdown.spawn_vital(
-        "the removal of former mailboxes",
-        workers::remove_former_mailboxes(mailboxes.clone(), retention.log_days, stop.clone()),
     );
     shutdown.spawn_vital(
         "the sign-of-life writer",
