@@ -16,7 +16,7 @@ use std::path::Path;
 
 use sqlx::PgPool;
 
-use mailgate_domain::accounts::reseal::ResealError;
+use mailgate_domain::accounts::keys::reseal::ResealError;
 use mailgate_domain::accounts::{CreateError, RenewError};
 use mailgate_domain::sending::queue::QueueError;
 use mailgate_providers::mail::ProviderError;

@@ -8,7 +8,7 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::{OperatorError, on_database};
-use mailgate_domain::accounts::reseal::{Progress, Resealed, reseal};
+use mailgate_domain::accounts::keys::reseal::{Progress, Resealed, reseal};
 use mailgate_domain::mailboxes::LONGEST_SESSION;
 use mailgate_storage::database::pool;
 use mailgate_storage::database::tables;

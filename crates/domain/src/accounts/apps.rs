@@ -1,5 +1,8 @@
 //! A subscriber's apps: listed, found, changed.
 
+pub(crate) mod create;
+pub(crate) mod suppressions;
+
 use super::Accounts;
 use super::audit;
 use mailgate_storage::apps::{self, App, Change, NamedApp};

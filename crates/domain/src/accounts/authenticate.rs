@@ -1,12 +1,19 @@
 //! Parses presented keys, and finds the subscriber behind an API secret.
 
+pub(crate) mod caller;
+pub(crate) mod hold_back;
+pub(crate) mod places;
+pub(crate) mod rate;
+pub(crate) mod sessions;
+pub(crate) mod slow_down;
+
 use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::Accounts;
-use super::key_uses::UsedKey;
+use super::keys::uses::UsedKey;
 use mailgate_storage::api_secrets::{self, Opened};
 use mailgate_storage::send_keys::Lookup;
 use mailgate_storage::subscribers::{self, Subscriber};

@@ -1,13 +1,16 @@
 //! Changes of a subscriber's address. It is a credential: sign-in links are mailed to it. So a new one takes effect
 //! once confirmed by a link mailed to it, and the former address is notified and can undo the change.
 
+pub(crate) mod chain;
+pub(crate) mod links;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::{self, AuditedTransaction};
-use super::email_chain::chain;
+use chain::chain;
 use mailgate_storage::billing_jobs::{self, JobKind};
 use mailgate_storage::email_changes::{self, EmailChange};
 use mailgate_storage::subscribers::SubscriberChange;

@@ -1,5 +1,10 @@
 //! Subscribers: listed, changed.
 
+pub(crate) mod create;
+pub(crate) mod deletion;
+pub(crate) mod limits;
+pub(crate) mod suspend;
+
 use super::Accounts;
 use super::audit;
 use super::email_changes::{EmailChangeError, asked, withdraw};

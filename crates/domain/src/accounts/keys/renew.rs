@@ -8,13 +8,14 @@ use sqlx::PgConnection;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::Accounts;
-use super::audit::{self, AuditedTransaction};
-use super::email_chain::{Chain, chain};
-use super::email_changes::withdraw;
-use super::key_marks::{AppKey, is_current};
+use super::marks::{AppKey, is_current};
 use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::audit::AuditedTransaction;
+use crate::accounts::email_changes::chain::{Chain, chain};
+use crate::accounts::email_changes::withdraw;
 use mailgate_storage::{
     apps, audit_entries, billing_notices, portal_links, portal_sessions, subscribers,
     webhook_messages,
@@ -118,7 +119,7 @@ impl Renewal {
 }
 
 /// Renewals of a subscriber that continue without their clients; all but one are by mailed links.
-pub(super) const MOST_UNCUT: usize = 3;
+pub(in crate::accounts) const MOST_UNCUT: usize = 3;
 
 /// Renewals within [`COUNTED`]. Each ends all sessions and links of the portal: unlimited renewals with a stolen secret
 /// would keep its owner out.
@@ -154,7 +155,10 @@ impl Accounts {
 
     /// Runs a renewal to completion even if the caller is cancelled, unless `most` of the subscriber's are in progress:
     /// it continues without its client, and so without the place of its request.
-    pub(super) async fn uncut<T: Send + 'static, E: From<RenewError> + Send + 'static>(
+    pub(in crate::accounts) async fn uncut<
+        T: Send + 'static,
+        E: From<RenewError> + Send + 'static,
+    >(
         &self,
         subscriber: SubscriberId,
         most: usize,
@@ -172,7 +176,7 @@ impl Accounts {
 
     /// A renewal by a mailed link, within the transaction of the link's action; `kept` is the portal session that
     /// stays.
-    pub(super) async fn renew_by_mail(
+    pub(in crate::accounts) async fn renew_by_mail(
         &self,
         transaction: &mut AuditedTransaction,
         subscriber: SubscriberId,

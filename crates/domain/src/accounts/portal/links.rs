@@ -5,11 +5,11 @@ use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
-use super::Accounts;
-use super::audit;
-use super::email_chain::chain;
-use super::portal_sessions::{SignInError, Visitor};
-use super::renew::{MOST_UNCUT, Renewal};
+use super::sessions::{SignInError, Visitor};
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::email_changes::chain::chain;
+use crate::accounts::keys::renew::{MOST_UNCUT, Renewal};
 use mailgate_storage::portal_links::{self, NewLink};
 use mailgate_storage::{email_changes, portal_sessions, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
@@ -77,7 +77,7 @@ impl Accounts {
 
     /// Opens a link within the caller's transaction, unless the subscriber has `most` of its kind. With an address, only
     /// while that is still the subscriber's: it is mailed there.
-    pub(super) async fn open_portal_link(
+    pub(in crate::accounts) async fn open_portal_link(
         &self,
         connection: &mut PgConnection,
         subscriber: SubscriberId,

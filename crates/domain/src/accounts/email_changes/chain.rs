@@ -11,22 +11,22 @@ use mailgate_types::ids::SubscriberId;
 
 /// Changes that follow each other, the last one recent.
 #[derive(Debug, Clone)]
-pub(super) struct Chain {
+pub(in crate::accounts) struct Chain {
     /// The first: its former address can be restored.
-    pub(super) begun: EmailChange,
+    pub(in crate::accounts) begun: EmailChange,
     /// The address that is in use.
-    pub(super) email: String,
+    pub(in crate::accounts) email: String,
 }
 
 impl Chain {
     /// Whether a change returns to the former address.
-    pub(super) fn leads_back(&self, change: &EmailChange) -> bool {
+    pub(in crate::accounts) fn leads_back(&self, change: &EmailChange) -> bool {
         (self.begun.former_email).eq_ignore_ascii_case(&change.email)
     }
 }
 
 /// A subscriber's chain; `None` if no recent change can be undone.
-pub(super) async fn chain(
+pub(in crate::accounts) async fn chain(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
     now: DateTime<Utc>,
@@ -36,7 +36,10 @@ pub(super) async fn chain(
 }
 
 /// The same, given all its changes.
-pub(super) fn chain_of(changes: Vec<EmailChange>, now: DateTime<Utc>) -> Option<Chain> {
+pub(in crate::accounts) fn chain_of(
+    changes: Vec<EmailChange>,
+    now: DateTime<Utc>,
+) -> Option<Chain> {
     let mut chain: Option<Chain> = None;
     let mut last: Option<DateTime<Utc>> = None;
     for change in changes {

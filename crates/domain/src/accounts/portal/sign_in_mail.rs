@@ -13,8 +13,8 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Accounts;
-use super::portal_links::MintError;
+use super::links::MintError;
+use crate::accounts::Accounts;
 use crate::compose::{Composed, CustomHeader, Fields, compose};
 use mailgate_providers::relay::{NotSent, Relay, Relayed};
 use mailgate_storage::database::outage::trouble;

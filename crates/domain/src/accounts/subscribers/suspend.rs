@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Accounts, audit};
+use crate::accounts::{Accounts, audit};
 use mailgate_storage::subscribers::deletion;
 use mailgate_storage::{billing_notices, subscribers};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};

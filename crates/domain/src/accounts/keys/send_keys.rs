@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::Accounts;
-use super::audit;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
 use mailgate_storage::apps;
 use mailgate_storage::send_keys::{self, SendKeyRow};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};

@@ -5,7 +5,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::audit;
+use crate::accounts::audit;
 use mailgate_storage::database::pool;
 use mailgate_storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};

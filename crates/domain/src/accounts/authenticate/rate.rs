@@ -12,7 +12,7 @@ use governor::Quota;
 use governor::clock::DefaultClock;
 use uuid::Uuid;
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::limiter::KeyedLimiter;
 
@@ -21,7 +21,7 @@ const KEYS_TOGETHER: u32 = 10;
 
 /// The rate limits.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(in crate::accounts) struct Rates {
     /// The limit of all gateways together, for subscribers without a rate of their own.
     per_second: u32,
     burst: u32,
@@ -72,7 +72,7 @@ pub struct RateDecision {
 }
 
 impl Rates {
-    pub(super) fn new(per_second: u32, burst: u32) -> Self {
+    pub(in crate::accounts) fn new(per_second: u32, burst: u32) -> Self {
         Self {
             per_second,
             burst,

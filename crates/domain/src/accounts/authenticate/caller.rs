@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::Accounts;
-use super::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired};
-use super::key_uses::UsedKey;
 use super::rate::CalledBy;
+use crate::accounts::Accounts;
+use crate::accounts::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired};
+use crate::accounts::keys::uses::UsedKey;
 use mailgate_storage::apps::SendingApp;
 use mailgate_types::ids::{AppVersion, CredentialId, SendKeyId};
 use mailgate_types::subscription::Subscription;

@@ -1,23 +1,18 @@
-//! Creates subscribers and apps.
+//! Creates apps.
 
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::audit;
-use super::show::{api_secret_context, send_key_context, webhook_secret_context};
-use super::{Accounts, AppCredentials};
-use mailgate_storage::billing_jobs::{self, JobKind};
-use mailgate_storage::database::transaction;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::keys::show::{send_key_context, webhook_secret_context};
 use mailgate_storage::subscribers::limits;
 use mailgate_storage::{apps, subscribers, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
-use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{AppEvent, Emission, Event};
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 use mailgate_types::seal::SealError;
-use mailgate_types::secrets::{
-    ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes,
-};
+use mailgate_types::secrets::{NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes};
 use mailgate_types::slug::slug;
 use mailgate_types::subscriber_limit::SubscriberLimit;
 
@@ -50,15 +45,6 @@ pub enum CreateError {
     /// Every slug tried is taken.
     #[error("no free slug was found for the app's name")]
     NoFreeSlug,
-}
-
-/// A new subscriber, with the secret that only its owner may see.
-#[derive(Debug)]
-pub struct CreatedSubscriber {
-    /// Its id.
-    pub id: SubscriberId,
-    /// Its API secret.
-    pub api_secret: ApiSecret,
 }
 
 /// A new app, with the secrets that only its owner may see.
@@ -115,79 +101,6 @@ impl AppFields {
 }
 
 impl Accounts {
-    /// Creates a subscriber, within the caller's transaction. If subscribers are billed, a worker creates its
-    /// subscription after the commit.
-    pub async fn create_subscriber(
-        &self,
-        connection: &mut PgConnection,
-        label: &str,
-        email: &str,
-    ) -> Result<CreatedSubscriber, CreateError> {
-        let now = self.clock.now();
-        let id = SubscriberId::at(now);
-        let api_secret = ApiSecret::generate()?;
-        subscribers::insert(
-            connection,
-            &subscribers::NewSubscriber {
-                id,
-                label,
-                email,
-                api_secret_sealed: &self
-                    .seal_keys
-                    .seal(&api_secret_context(id), api_secret.expose())?,
-                api_secret_digest: &self.seal_keys.lookup_digest(api_secret.expose()),
-                subscription_status: self.beginning.status,
-                created_at: now,
-            },
-        )
-        .await?;
-        if self.beginning.is_billed {
-            billing_jobs::enqueue(connection, id, JobKind::Provision, None, now).await?;
-        }
-        Ok(CreatedSubscriber { id, api_secret })
-    }
-
-    /// Creates a subscriber.
-    pub async fn sign_up(
-        &self,
-        label: &str,
-        email: &EmailAddress,
-        author: Author,
-    ) -> Result<CreatedSubscriber, CreateError> {
-        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
-        let created = self
-            .create_subscriber(&mut transaction, label, email.as_str())
-            .await?;
-        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberCreated, created.id);
-        transaction.commit_change(entry).await?;
-        Ok(created)
-    }
-
-    /// Creates a subscriber with one app, both or neither.
-    pub async fn create_subscriber_with_app(
-        &self,
-        label: &str,
-        email: &str,
-        fields: &AppFields,
-    ) -> Result<AppCredentials, CreateError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
-        let subscriber = self
-            .create_subscriber(&mut transaction, label, email)
-            .await?;
-        let app = self
-            .create_app(&mut transaction, subscriber.id, fields)
-            .await?;
-        transaction.commit().await?;
-        Ok(AppCredentials {
-            subscriber: subscriber.id,
-            api_secret: subscriber.api_secret,
-            app: app.id,
-            slug: app.slug,
-            pushable_key: app.pushable_key,
-            send_key: app.send_key,
-        })
-    }
-
     /// Creates an app for a subscriber.
     pub async fn create_own_app(
         &self,

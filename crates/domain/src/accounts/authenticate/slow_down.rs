@@ -7,7 +7,7 @@ use std::time::Duration;
 use governor::clock::DefaultClock;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_types::address_limiter::AddressLimiter;
 
 /// How long an answer is delayed once an address has used up its failures per minute.
@@ -18,14 +18,14 @@ const REMEMBERED: usize = 100_000;
 
 /// Failures by address.
 #[derive(Debug)]
-pub(super) struct Failures {
+pub(in crate::accounts) struct Failures {
     limiter: AddressLimiter,
     /// Limits the warnings, so that strangers can't flood the log.
     warnings: DefaultDirectRateLimiter,
 }
 
 impl Failures {
-    pub(super) fn new(per_minute: u32) -> Self {
+    pub(in crate::accounts) fn new(per_minute: u32) -> Self {
         let per_minute = NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN);
         Self {
             limiter: AddressLimiter::new(per_minute, REMEMBERED, DefaultClock::default()),

@@ -4,8 +4,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::Accounts;
-use super::audit;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
 use mailgate_storage::suppressions::{self, Suppression};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::{EmailAddress, comparison_key};

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_storage::apps::{self, StoredKeys};
 use mailgate_storage::subscribers::Subscriber;
 use mailgate_types::ids::AppId;
@@ -22,7 +22,7 @@ pub enum AppKey {
 }
 
 impl AppKey {
-    pub(super) fn of(self, keys: &StoredKeys) -> &[u8] {
+    pub(in crate::accounts) fn of(self, keys: &StoredKeys) -> &[u8] {
         match self {
             Self::Send => &keys.send_key_sealed,
             Self::Webhook => &keys.webhook_secret_sealed,
@@ -37,7 +37,7 @@ fn mark(stored: &[u8]) -> String {
 }
 
 /// Whether a form was made for this key; one without a mark is for any.
-pub(super) fn is_current(last: Option<&str>, stored: &[u8]) -> bool {
+pub(in crate::accounts) fn is_current(last: Option<&str>, stored: &[u8]) -> bool {
     last.is_none_or(|last| last == mark(stored))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Accounts, audit};
+use crate::accounts::{Accounts, audit};
 use mailgate_storage::subscribers::limits;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;

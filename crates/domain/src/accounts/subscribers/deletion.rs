@@ -5,7 +5,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::{Accounts, audit};
+use crate::accounts::{Accounts, audit};
 use mailgate_storage::billing_jobs::{self, JobKind};
 use mailgate_storage::subscribers::deletion;
 use mailgate_storage::{apps, mailboxes, portal_links, portal_sessions};

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Accounts;
-use super::audit;
-use super::authenticate::hash;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::authenticate::hash;
 use mailgate_storage::subscribers::{self, Subscriber};
 use mailgate_storage::{apps, send_keys};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -200,16 +200,16 @@ impl Accounts {
 }
 
 /// The context that a subscriber's API secret is sealed for.
-pub(super) fn api_secret_context(subscriber: SubscriberId) -> String {
+pub(in crate::accounts) fn api_secret_context(subscriber: SubscriberId) -> String {
     format!("subscribers.api_secret {}", subscriber.0)
 }
 
 /// The context that an app's send key is sealed for.
-pub(super) fn send_key_context(app: AppId) -> String {
+pub(in crate::accounts) fn send_key_context(app: AppId) -> String {
     format!("apps.send_key {app}")
 }
 
 /// The context that an app's webhook secret is sealed for.
-pub(super) fn webhook_secret_context(app: AppId) -> String {
+pub(in crate::accounts) fn webhook_secret_context(app: AppId) -> String {
     format!("apps.webhook_secret {app}")
 }

@@ -5,9 +5,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::Accounts;
-use super::audit::AuditedTransaction;
-use super::email_chain::chain_of;
+use crate::accounts::Accounts;
+use crate::accounts::audit::AuditedTransaction;
+use crate::accounts::email_changes::chain::chain_of;
 use mailgate_storage::email_changes::{self, EmailChange};
 use mailgate_storage::minted::recent::{self, Recent, RecentApp, RecentWebhook};
 use mailgate_storage::minted::{self, MintedApiSecret, MintedSendKey};
@@ -67,7 +67,7 @@ impl Accounts {
     }
 }
 
-pub(super) async fn read(
+pub(in crate::accounts) async fn read(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
     since: Option<DateTime<Utc>>,
@@ -126,7 +126,7 @@ impl ChangedEmail {
 }
 
 /// Ends it within the renewal's transaction; the caller ends the sessions and links of the portal.
-pub(super) async fn revoke(
+pub(in crate::accounts) async fn revoke(
     transaction: &mut AuditedTransaction,
     subscriber: SubscriberId,
     minted: &Minted,

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::Accounts;
-use super::audit;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
 use mailgate_storage::api_secrets::{self, ApiSecretRow};
 use mailgate_storage::subscribers;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_storage::key_uses::{self, Uses};
 use mailgate_types::ids::{ApiSecretId, AppId, SendKeyId};
 
@@ -18,7 +18,7 @@ const BATCH: usize = 1_000;
 
 /// A key that was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum UsedKey {
+pub(in crate::accounts) enum UsedKey {
     /// The main send key of an app.
     App(AppId),
     /// An additional send key.
@@ -29,7 +29,7 @@ pub(super) enum UsedKey {
 
 /// Keys used since the last write.
 #[derive(Debug, Default)]
-pub(super) struct KeyUses {
+pub(in crate::accounts) struct KeyUses {
     used: Mutex<HashMap<UsedKey, DateTime<Utc>>>,
 }
 
@@ -39,7 +39,7 @@ impl KeyUses {
     }
 
     /// Notes a use of a key that is valid.
-    pub(super) fn note(&self, key: UsedKey, now: DateTime<Utc>) {
+    pub(in crate::accounts) fn note(&self, key: UsedKey, now: DateTime<Utc>) {
         let mut used = self.used();
         if used.len() < MOST || used.contains_key(&key) {
             used.insert(key, now);

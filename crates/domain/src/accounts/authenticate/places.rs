@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::shared_places::{Busy, Joined, Place, SharedPlaces};
@@ -23,7 +23,7 @@ type Holder = (SubscriberId, Discriminant<Credential>);
 
 /// The places of a process.
 #[derive(Debug, Clone)]
-pub(super) struct RequestPlaces {
+pub(in crate::accounts) struct RequestPlaces {
     /// Of one kind of credential.
     together: SharedPlaces<Holder>,
     /// Of one of several credentials of a kind.
@@ -32,7 +32,7 @@ pub(super) struct RequestPlaces {
 
 impl RequestPlaces {
     /// Places such that each holder gets a fifth of the database's connections, at least two.
-    pub(super) fn new(connections: u32) -> Self {
+    pub(in crate::accounts) fn new(connections: u32) -> Self {
         let each = usize::try_from(connections / 5).unwrap_or_default().max(2);
         Self {
             together: SharedPlaces::unshared(each),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Accounts;
-use super::authenticate::PresentedKey;
+use crate::accounts::Accounts;
+use crate::accounts::authenticate::PresentedKey;
 use mailgate_types::neighbourhood::neighbourhood;
 
 /// How long such a lookup waits.
@@ -31,7 +31,7 @@ const REMEMBERED: usize = 50_000;
 
 /// The throttled addresses and the known keys.
 #[derive(Debug)]
-pub(super) struct HeldBack {
+pub(in crate::accounts) struct HeldBack {
     failing: Remembered<IpAddr>,
     known: Remembered<Vec<u8>>,
     places: Arc<Semaphore>,
@@ -49,7 +49,7 @@ impl Default for HeldBack {
 
 impl HeldBack {
     /// Records that an address has failed once too often.
-    pub(super) fn add(&self, address: IpAddr) {
+    pub(in crate::accounts) fn add(&self, address: IpAddr) {
         self.failing.add(neighbourhood(address), Instant::now());
     }
 

@@ -7,9 +7,9 @@ use chrono::TimeDelta;
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::Accounts;
-use super::audit;
-use super::renew::RenewError;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::keys::renew::RenewError;
 use mailgate_storage::portal_sessions::{self, FoundSession, NewSession, PortalSession};
 use mailgate_storage::subscribers::Subscriber;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
@@ -84,7 +84,7 @@ impl Accounts {
 
     /// Opens a session within the caller's transaction, and returns its audit entry. It records how its holder signed
     /// in, and whether that has lower priority than the API secret.
-    pub(super) async fn open_session(
+    pub(in crate::accounts) async fn open_session(
         &self,
         connection: &mut PgConnection,
         subscriber: SubscriberId,

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::Accounts;
+use crate::accounts::Accounts;
 use mailgate_types::ids::AppId;
 
 /// Sessions by app.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(in crate::accounts) struct Sessions {
     by_app: Mutex<HashMap<AppId, Open>>,
 }
 

@@ -6,11 +6,11 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use super::Accounts;
-use super::audit;
-use super::email_chain::chain;
-use super::email_changes::withdraw;
-use super::renew::{MOST_UNCUT, RenewError, Renewal};
+use super::chain::chain;
+use crate::accounts::Accounts;
+use crate::accounts::audit;
+use crate::accounts::email_changes::withdraw;
+use crate::accounts::keys::renew::{MOST_UNCUT, RenewError, Renewal};
 use mailgate_storage::email_changes::{self, EmailChange};
 use mailgate_storage::subscribers;
 use mailgate_types::audit::{Author, Credential};
