@@ -204,12 +204,12 @@ fn each_trigger_is_named_in_the_file_of_its_table() {
         for (trigger, table) in triggers(&fs::read_to_string(&path).expect("it can be read")) {
             let of_table = format!("The table `{table}`");
             let of_tables = format!("The tables `{table}`");
-            let file = sources.iter().find(|text| {
+            let mut files = sources.iter().filter(|text| {
                 text.starts_with(&format!("//! {of_table}"))
                     || text.starts_with(&format!("//! {of_tables}"))
             });
-            let file = file.unwrap_or_else(|| panic!("no file of the table {table}"));
-            assert!(file.contains(&format!("`{trigger}`")), "{table}: {trigger}");
+            let is_named = files.any(|file| file.contains(&format!("`{trigger}`")));
+            assert!(is_named, "{table}: {trigger}");
             count += 1;
         }
     }

@@ -109,7 +109,13 @@ async fn traffic(gateway: &Gateway, addresses: &Addresses) -> SmtpClient {
 }
 
 /// The crates whose names stand where the log's filter is explained, and a volume of the containers.
-const OTHERS: [&str; 3] = ["mailgate_server", "mailgate_smtp", "mailgate_database"];
+const OTHERS: [&str; 5] = [
+    "mailgate_database",
+    "mailgate_domain",
+    "mailgate_rest",
+    "mailgate_server",
+    "mailgate_smtp",
+];
 
 /// What is there is named in the documents and shown on the dashboard, and nothing else is.
 fn same_names_everywhere(there: &BTreeSet<String>) {

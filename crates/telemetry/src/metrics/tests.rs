@@ -14,41 +14,41 @@ const PAGE: &str = include_str!("../../../../docs/monitoring.md");
 /// and after them.
 #[rustfmt::skip]
 const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
-    ("mailgate_sent_copies_total", "outcome", "src/sending/sent_mail.rs", "fn as_str(", "\n    }"),
-    ("mailgate_messages_total", "outcome", "crates/types/src/log_status.rs", "fn as_str(", "\n    }"),
-    ("mailgate_http_requests_total", "method", "src/rest/request_metrics.rs", "\nfn method_label(", "\n}"),
-    ("mailgate_http_request_seconds", "method", "src/rest/request_metrics.rs", "\nfn method_label(", "\n}"),
-    ("mailgate_oauth_client_refused", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_client_secret_expiry_timestamp_seconds", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_mailboxes", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_mailboxes_connected_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_connect_failures_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_connect_failures_total", "reason", "src/rest/connect_failure.rs", "fn label(", "\n    }"),
-    ("mailgate_messages_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_provider_seconds", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_provider_switched_off_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_bounces_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_bounces_total", "bounce_type", "crates/types/src/bounce_type.rs", "fn as_str(", "\n    }"),
-    ("mailgate_replies_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_token_refresh_failures_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_token_refresh_failures_total", "reason", "src/providers/mail/oauth.rs", "fn reason(", "\n    }"),
-    ("mailgate_authentication_failures_total", "door", "src/rest/authority.rs", ".slow_down(", ";"),
-    ("mailgate_authentication_failures_total", "door", "src/rest/subscribers.rs", ".slow_down(", ";"),
-    ("mailgate_authentication_failures_total", "door", "src/portal/sign_in.rs", ".slow_down(", ";"),
+    ("mailgate_sent_copies_total", "outcome", "crates/domain/src/sending/outcome/sent_mail.rs", "fn as_str(", "\n    }"),
+    ("mailgate_messages_total", "outcome", "crates/types/src/log_status.rs", "pub enum LogStatus {", "\n    }"),
+    ("mailgate_http_requests_total", "method", "crates/rest/src/http/metrics.rs", "\nfn method_label(", "\n}"),
+    ("mailgate_http_request_seconds", "method", "crates/rest/src/http/metrics.rs", "\nfn method_label(", "\n}"),
+    ("mailgate_oauth_client_refused", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_client_secret_expiry_timestamp_seconds", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_mailboxes", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_mailboxes_connected_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_connect_failures_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_connect_failures_total", "reason", "crates/rest/src/connect/failure.rs", "fn label(", "\n    }"),
+    ("mailgate_messages_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_provider_seconds", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_provider_switched_off_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_bounces_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_bounces_total", "bounce_type", "crates/types/src/bounce_type.rs", "pub enum BounceType {", "\n    }"),
+    ("mailgate_replies_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_token_refresh_failures_total", "plugin", "crates/types/src/plugin.rs", "pub enum Plugin {", "\n    }"),
+    ("mailgate_token_refresh_failures_total", "reason", "crates/providers/src/mail/oauth.rs", "fn reason(", "\n    }"),
+    ("mailgate_authentication_failures_total", "door", "crates/rest/src/http/authority.rs", ".slow_down(", ";"),
+    ("mailgate_authentication_failures_total", "door", "crates/rest/src/account/subscribers.rs", ".slow_down(", ";"),
+    ("mailgate_authentication_failures_total", "door", "crates/portal/src/sign_in.rs", ".slow_down(", ";"),
     ("mailgate_authentication_failures_total", "door", "src/smtp/backend.rs", ".slow_down(", ";"),
     ("mailgate_smtp_sessions_total", "listener", "src/daemon.rs", "listener: if ", ",\n"),
     ("mailgate_smtp_sessions_open", "listener", "src/daemon.rs", "listener: if ", ",\n"),
-    ("mailgate_webhook_attempts_total", "outcome", "src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
-    ("mailgate_webhook_seconds", "outcome", "src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
-    ("mailgate_payprov_failures_total", "reason", "src/providers/payprov/client.rs", "fn reason(", "\n    }"),
-    ("mailgate_billing_jobs_total", "kind", "src/storage/billing_jobs.rs", "fn as_str(", "\n    }"),
-    ("mailgate_billing_jobs_total", "outcome", "src/billing/jobs.rs", "let outcome = ", ";\n"),
+    ("mailgate_webhook_attempts_total", "outcome", "crates/domain/src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
+    ("mailgate_webhook_seconds", "outcome", "crates/domain/src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
+    ("mailgate_payprov_failures_total", "reason", "crates/providers/src/payprov/client.rs", "fn reason(", "\n    }"),
+    ("mailgate_billing_jobs_total", "kind", "crates/storage/src/billing_jobs.rs", "fn as_str(", "\n    }"),
+    ("mailgate_billing_jobs_total", "outcome", "crates/domain/src/billing/jobs.rs", "let outcome = ", ";\n"),
     ("mailgate_billing_queue_entries", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
     ("mailgate_billing_queue_overdue_seconds", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
-    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "src/workers/expiry.rs", "let named = [", "\n    ]"),
-    ("mailgate_acme_orders_total", "outcome", "src/certificates/order.rs", "let outcome = ", ";\n"),
-    ("mailgate_acme_failed_attempts", "setting", "src/certificates.rs", "= serve(", ")?"),
-    ("mailgate_notices_total", "outcome", "src/storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
+    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "src/certificates/expiry.rs", "let named = [", "\n    ]"),
+    ("mailgate_acme_orders_total", "outcome", "crates/domain/src/certificates/order.rs", "let outcome = ", ";\n"),
+    ("mailgate_acme_failed_attempts", "setting", "crates/domain/src/certificates.rs", "= serve(", ")?"),
+    ("mailgate_notices_total", "outcome", "crates/storage/src/billing_notices/due.rs", "fn as_str(", "\n    }"),
 ];
 
 /// Values found there that are never counted: metric, label, value.
@@ -69,8 +69,8 @@ struct Use {
     labels: Vec<(String, BTreeSet<String>)>,
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -118,7 +118,7 @@ fn uses() -> Vec<Use> {
     let mut uses = Vec::new();
     for path in files {
         let file = path.strip_prefix(root()).unwrap().display().to_string();
-        if file.starts_with("src/telemetry/metrics") {
+        if file.starts_with("crates/telemetry/src/metrics") {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
