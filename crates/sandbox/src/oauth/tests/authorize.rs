@@ -120,7 +120,7 @@ async fn the_page_asks_and_its_form_answers() {
     assert_eq!(answer(&response, "error").as_deref(), Some("access_denied"));
     let (response, page) = decide(&[("decision", "continue"), ("address", "<b>")]).await;
     assert_eq!(response.status(), StatusCode::OK);
-    assert!(page.contains("That isn't an address") && !page.contains("<b>"));
+    assert!(page.contains("That isn&#39;t an address") && !page.contains("<b>"));
     let (response, _) = decide(&[("client_id", "other"), ("address", ADA)]).await;
     assert_eq!(response.status(), StatusCode::BAD_REQUEST);
 }
