@@ -1,9 +1,9 @@
 //! The listeners' certificates: from files, or from an ACME server.
 
-mod acme;
 mod challenges;
 pub(crate) mod expiry;
 pub mod reload;
+pub(crate) mod renewal;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -97,11 +97,11 @@ impl Shown {
                 let stop = &shutdown.soft;
                 shutdown.spawn_vital(
                     "the polling for new certificates",
-                    acme::show(certificates.clone(), stop.clone()),
+                    renewal::show(certificates.clone(), stop.clone()),
                 );
                 shutdown.spawn_vital(
                     "the ordering of certificates",
-                    acme::order(certificates.clone(), stop.clone()),
+                    renewal::order(certificates.clone(), stop.clone()),
                 );
                 Ok(Self::Issued(certificates))
             }

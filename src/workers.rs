@@ -5,15 +5,16 @@ mod client_secrets;
 mod clock;
 mod database;
 mod gauges;
+mod idle_tokens;
 mod jobs;
 mod lease_renewal;
 mod log_indexes;
-mod mailboxes;
 mod notices;
 mod notifications;
 mod partitions;
 mod places;
 mod refusals;
+mod replies;
 mod sign_of_life;
 mod spool;
 
@@ -21,16 +22,17 @@ pub use billing::run as billing_loop;
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
 pub use gauges::run as measure;
+pub use idle_tokens::run as refresh_idle;
 pub use jobs::start_jobs;
 pub use lease_renewal::run as keep_lease;
 pub use log_indexes::run as build_log_indexes;
-pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
 pub use notifications::{end_sessions, wake_webhooks};
 pub use partitions::{
     PartitionError, Retention, ensure as ensure_partitions, run as keep_partitions,
 };
 pub use refusals::run as write_refusals;
+pub use replies::run as poll_replies;
 pub use sign_of_life::{leave_first as leave_sign_of_life, run as leave_signs_of_life};
 pub use spool::run as keep_spool_moving;
 

@@ -223,7 +223,7 @@ pub(super) fn look_after(
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
     shutdown.spawn_vital(
         "the reply polling",
-        workers::replies(mailboxes.clone(), tracker.clone(), stop.clone()),
+        workers::poll_replies(mailboxes.clone(), tracker.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
         "the refresh of idle tokens",

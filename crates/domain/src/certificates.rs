@@ -6,7 +6,7 @@ mod challenges;
 mod order;
 mod pair;
 mod refresh;
-mod schedule;
+pub(crate) mod renewal;
 mod served;
 
 use std::sync::Arc;

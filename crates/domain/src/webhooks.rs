@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod attempt;
+pub(crate) mod backoff;
 mod claim;
 mod configurations;
 mod deliveries;
@@ -16,7 +17,6 @@ mod recorder;
 mod redeliver;
 mod replay;
 mod rotate;
-mod schedule;
 mod sign;
 mod test;
 mod under_way;

@@ -1,4 +1,5 @@
-//! The tables `replies` and `message_replies`, and the logged messages that they reply to.
+//! The tables `replies` and `message_replies`, and the logged messages that they reply to. Which
+//! mailboxes are due for a check is in [`crate::mailboxes::due`].
 
 use std::collections::{HashMap, HashSet};
 

@@ -79,7 +79,7 @@ async fn what_speaks_no_http_is_not_ready() {
 async fn without_an_address_it_says_what_is_wrong() {
     healthcheck("127.0.0.1:0")
         .await
-        .fails(1, &["http.listen: has port 0"]);
+        .fails(1, &["http.listen: the port is 0"]);
     healthcheck("nowhere")
         .await
         .fails(1, &["http.listen: must be"]);

@@ -1,4 +1,5 @@
-//! Receives the provider's webhook events. An event is acknowledged once it is stored, and processed afterwards.
+//! Receives the provider's webhook events. An event is acknowledged once its signature is verified and it is
+//! stored, and processed afterwards.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::pair::{self, PairError};
-use super::{Certificates, schedule};
+use super::{Certificates, renewal};
 use mailgate_providers::acme::{AcmeAccount, AcmeError};
 use mailgate_providers::tls::expiry;
 use mailgate_server::certificate_names::is_for;
@@ -121,7 +121,7 @@ impl Certificates {
             OrderError::Acme(error) => (error.retry_after(), error.is_rate_limited()),
             _ => (None, false),
         };
-        let wait = schedule::wait_after(claim.failures, retry_after, rand::random());
+        let wait = renewal::wait_after(claim.failures, retry_after, rand::random());
         let mut connection = self.0.pool.acquire().await?;
         let text = error.to_string();
         let is_latest =
@@ -208,7 +208,7 @@ impl Certificates {
             pair_sealed,
             not_before,
             not_after,
-            renew_at: schedule::renew_at(not_before, not_after, rand::random()),
+            renew_at: renewal::renew_at(not_before, not_after, rand::random()),
         })
     }
 

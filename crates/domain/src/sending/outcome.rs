@@ -1,4 +1,5 @@
-//! The outcome of a message, as its caller sees it.
+//! The outcome of a message, as its caller sees it. What follows from an attempt, and when the next one is due, is in
+//! [`after_attempt`].
 
 pub(crate) mod after_attempt;
 pub(crate) mod facts;

@@ -1,6 +1,6 @@
 //! Recovery: messages whose process or task died are finished or returned to the queue.
 
-pub(crate) mod hand_over;
+pub(crate) mod late_results;
 pub(crate) mod lease;
 
 use std::collections::HashSet;

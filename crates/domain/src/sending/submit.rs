@@ -16,7 +16,7 @@ use super::outcome::after_attempt::AfterAttempt;
 use super::outcome::facts::{Facts, report};
 use super::outcome::{Outcome, Receipt, Taken};
 use super::queue::persist::{Closed, StoreError};
-use super::recovery::hand_over::{HandOverError, LeftOver};
+use super::recovery::late_results::{HandOverError, LeftOver};
 use super::{SendError, Sending};
 use crate::accounts::SendingApp;
 use crate::mailboxes::Chosen;

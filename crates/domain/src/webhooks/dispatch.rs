@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::arrivals::ahead;
+use super::backoff::wait_after;
 use super::claim::{Claimer, Ready, Seen};
 use super::full_scan::{FullScan, Step};
 use super::lanes::Lanes;
 use super::ready_set::ReadySet;
 use super::recorder::recorder;
-use super::schedule::wait_after;
 use super::sign::SigningKeys;
 use super::{Attempt, Webhooks, secret_context};
 use mailgate_storage::database::outage::trouble;

@@ -112,7 +112,7 @@ pub(crate) async fn attention(
         },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),
-        action: "View waiting messages",
+        action: "View messages to be retried",
     });
     attention
 }

@@ -1,4 +1,4 @@
-//! Background work on connected mailboxes: checking for replies and bounces, and refreshing unused tokens.
+//! Polls the mailboxes that are due for a check for replies and bounces.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,6 @@ use mailgate_storage::database::outage::trouble;
 /// How often to poll for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often to poll for unused tokens while there are none.
-const IDLE: Duration = Duration::from_mins(1);
-
 /// How often to mark messages that had bounced before they were recorded as sent.
 const MARK: Duration = Duration::from_mins(1);
 
@@ -23,7 +20,7 @@ const MARK: Duration = Duration::from_mins(1);
 const FORGET: Duration = Duration::from_hours(1);
 
 /// Checks for replies and bounces until `stop`.
-pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
+pub async fn run(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
     let places = Places::new(REPLY_PLACES, tracker, stop.clone());
     let mut forgot_at: Option<Instant> = None;
     let mut marked_at: Option<Instant> = None;
@@ -63,19 +60,4 @@ async fn look(mailboxes: &Mailboxes, places: &Places) -> Result<(), sqlx::Error>
         places.begin(async move { mailboxes.look_for_replies(look).await });
     }
     Ok(())
-}
-
-/// Refreshes unused tokens until `stop`.
-pub async fn refresh_idle(mailboxes: Mailboxes, stop: CancellationToken) {
-    loop {
-        match mailboxes.refresh_idle().await {
-            Ok(0) => {}
-            Ok(_) if !stop.is_cancelled() => continue,
-            Ok(_) => return,
-            Err(error) => trouble!(error, error, "unused tokens can't be read"),
-        }
-        if !pause(IDLE, &stop).await {
-            return;
-        }
-    }
 }

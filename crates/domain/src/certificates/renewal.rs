@@ -1,4 +1,4 @@
-//! When a certificate is renewed, and when a failed attempt is retried.
+//! When a certificate is renewed, and when a failed attempt is retried. The time is stored when a certificate is issued.
 
 use std::time::Duration;
 
