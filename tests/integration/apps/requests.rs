@@ -45,6 +45,7 @@ async fn a_body_is_a_json_object_of_bounded_size() {
                 b"{\"name\":\"\xff\"}".to_vec(),
                 (400, "malformed_json"),
             ),
+            (json, b"[] x".to_vec(), (400, "malformed_json")),
             (json, b"[]".to_vec(), (422, "invalid_request")),
             (json, b"\"x\"".to_vec(), (422, "invalid_request")),
             (json, b"null".to_vec(), (422, "invalid_request")),

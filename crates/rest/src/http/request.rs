@@ -5,7 +5,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::error::Category;
 use tracing::Instrument as _;
 
@@ -197,8 +197,14 @@ fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     // A struct would also be read from an array, field by field.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
-    match serde_json::from_slice::<T>(body) {
-        Ok(value) if is_object => Ok(value),
+    let read = if is_object {
+        serde_json::from_slice::<T>(body)
+    } else {
+        serde_json::from_slice::<IgnoredAny>(body)
+            .and_then(|_| Err(serde_json::Error::custom("not an object")))
+    };
+    match read {
+        Ok(value) => Ok(value),
         Err(error)
             if matches!(
                 error.classify(),
@@ -220,7 +226,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
             "invalid_request",
             format!("The body can't be read: {error}."),
         )),
-        _ => Err(Problem::new(
+        Err(_) => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid_request",
             "The body must be a JSON object.",
