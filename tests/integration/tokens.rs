@@ -278,8 +278,8 @@ async fn errors_that_are_not_the_mailboxs_queue_the_mail_and_disconnect_nobody()
         (TokenAnswer::error(500, "invalid_grant"), "500"),
         (TokenAnswer::new(503, "<html>busy</html>"), "503"),
         (TokenAnswer::new(429, ""), "429"),
-        (TokenAnswer::new(200, "<html>hello</html>"), "nonsense"),
-        (TokenAnswer::new(200, "{}"), "nonsense"),
+        (TokenAnswer::new(200, "<html>hello</html>"), "malformed"),
+        (TokenAnswer::new(200, "{}"), "malformed"),
         // Followed, it would bring good tokens; but the secret isn't shown to whoever is named.
         (TokenAnswer::redirect(elsewhere), "307"),
     ];
