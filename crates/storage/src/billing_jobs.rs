@@ -35,12 +35,10 @@ impl JobKind {
 
 impl Decode<'_, Postgres> for JobKind {
     fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
-        match <&str as Decode<Postgres>>::decode(value)? {
-            "provision" => Ok(Self::Provision),
-            "quantity" => Ok(Self::Quantity),
-            "end" => Ok(Self::End),
-            _ => Err("no kind of billing job".into()),
-        }
+        let text = <&str as Decode<Postgres>>::decode(value)?;
+        let mut kinds = [Self::Provision, Self::Quantity, Self::End].into_iter();
+        let kind = kinds.find(|kind| kind.as_str() == text);
+        kind.ok_or_else(|| "no kind of billing job".into())
     }
 }
 

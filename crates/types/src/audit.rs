@@ -345,6 +345,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn names_are_read_as_they_are_written() {
+        for (position, action) in AuditAction::ALL.into_iter().enumerate() {
+            assert_eq!(action.to_string().parse(), Ok(action));
+            assert_eq!(action as usize, position, "{action} is listed once");
+        }
+        for text in ["", "app", "app.", "App.created", "app.created "] {
+            assert_eq!(text.parse::<AuditAction>(), Err(UnknownAction), "{text:?}");
+        }
+    }
+
+    #[test]
     fn what_has_changed() {
         let before = json!({ "name": "A", "multiuser": true, "events": ["x"] });
         for (change, expected) in [

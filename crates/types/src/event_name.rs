@@ -35,3 +35,26 @@ words! {
     /// The text is not the name of an event.
     else UnknownEvent("is no event of the catalogue");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (position, name) in EventName::ALL.into_iter().enumerate() {
+            assert_eq!(name.to_string().parse(), Ok(name));
+            assert_eq!(name as usize, position, "{name} is listed once");
+        }
+        for text in [
+            "",
+            "test",
+            "Email.sent",
+            "email.sent ",
+            "email.",
+            "email_sent",
+        ] {
+            assert_eq!(text.parse::<EventName>(), Err(UnknownEvent), "{text:?}");
+        }
+    }
+}

@@ -33,3 +33,19 @@ words! {
     /// The text is not the name of a scope.
     else UnknownScope("is not a scope");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (position, scope) in Scope::ALL.into_iter().enumerate() {
+            assert_eq!(scope.to_string().parse(), Ok(scope));
+            assert_eq!(scope as usize, position, "{scope} is listed once");
+        }
+        for text in ["", "apps", "apps:", "Apps:read", "apps:read ", "*"] {
+            assert_eq!(text.parse::<Scope>(), Err(UnknownScope), "{text:?}");
+        }
+    }
+}

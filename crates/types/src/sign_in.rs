@@ -17,3 +17,16 @@ words! {
     /// The text names no way to sign in.
     else UnknownWay("is no way to sign in");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_are_read_as_they_are_written() {
+        for way in SignedInBy::ALL {
+            assert_eq!(way.as_str().parse(), Ok(way));
+        }
+        assert_eq!("".parse::<SignedInBy>(), Err(UnknownWay));
+    }
+}

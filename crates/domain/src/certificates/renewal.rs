@@ -1,4 +1,5 @@
-//! When a certificate is renewed, and when a failed attempt is retried. The time is stored when a certificate is issued.
+//! When a certificate is renewed, and when a failed attempt is retried. The time of renewal is stored when a
+//! certificate is issued.
 
 use std::time::Duration;
 

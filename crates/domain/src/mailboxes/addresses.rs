@@ -12,7 +12,7 @@ use mailgate_providers::mail::aliases;
 use mailgate_providers::mail::reader::ReadError;
 use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_storage::mailboxes::Mailbox;
-use mailgate_storage::mailboxes::addresses::{self, AddressLook, Told};
+use mailgate_storage::mailboxes::addresses::{self, AddressLook, AddressReport};
 use mailgate_types::email_address::EmailAddress;
 
 /// Mailboxes that one process queries at the same time.
@@ -50,16 +50,16 @@ impl Mailboxes {
         proxies: &[String],
     ) -> Aliases {
         let now = self.clock.now();
-        let told = if provider.oauth.tells_proxies() {
+        let report = if provider.oauth.tells_proxies() {
             Ok(aliases::kept(own, proxies))
         } else {
             ask(provider, account, own).await
         };
-        let due_at = now + wait_after(told.as_ref().err());
-        if let Err(error) = &told {
+        let due_at = now + wait_after(report.as_ref().err());
+        if let Err(error) = &report {
             tracing::info!(%error, "the sender addresses of a mailbox that is being connected can't be read");
         }
-        let addresses = match told {
+        let addresses = match report {
             Ok(addresses) => Some(addresses),
             Err(ReadError::Forbidden(_)) => Some(Vec::new()),
             Err(_) => None,
@@ -100,14 +100,14 @@ impl Mailboxes {
         if let Err(error) = &read {
             tracing::info!(credential_id = %mailbox.id, %error, "a mailbox's sender addresses can't be read");
         }
-        let told = Told {
+        let report = AddressReport {
             addresses,
             asked_at,
             due_at: self.clock.now() + wait,
         };
         let stored = async {
             let mut connection = self.pool.acquire().await?;
-            addresses::store(&mut connection, mailbox.id, &told).await
+            addresses::store(&mut connection, mailbox.id, &report).await
         };
         if let Err(error) = stored.await {
             // The mailbox becomes due again when the lease expires.

@@ -19,7 +19,7 @@ use mailgate_storage::apps::connecting;
 use mailgate_storage::billing_jobs;
 use mailgate_storage::end_users::EndUser;
 use mailgate_storage::mailboxes::Upserted;
-use mailgate_storage::mailboxes::addresses::{self, Told};
+use mailgate_storage::mailboxes::addresses::{self, AddressReport};
 use mailgate_storage::mailboxes::end;
 use mailgate_storage::{end_users, holdings, mailboxes, subscribers, used_links, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -190,9 +190,9 @@ impl Mailboxes {
             .await?;
         // Read even if scopes are missing: the address decides whether the grant may be revoked.
         let (email, proxies) = match provider.oauth.address(&tokens, new.code_verifier).await {
-            Ok(told) => {
-                let primary = EmailAddress::parse(&told.primary);
-                (primary.map_err(|_| ConnectError::NoAddress), told.proxies)
+            Ok(report) => {
+                let primary = EmailAddress::parse(&report.primary);
+                (primary.map_err(|_| ConnectError::NoAddress), report.proxies)
             }
             Err(error) => (Err(error.into()), Vec::new()),
         };
@@ -416,12 +416,12 @@ impl Mailboxes {
             now + self.settings.refresh_idle,
         )
         .await?;
-        let told = Told {
+        let report = AddressReport {
             addresses: grant.aliases.addresses.as_deref(),
             asked_at: now,
             due_at: grant.aliases.due_at,
         };
-        addresses::store(connection, id, &told).await?;
+        addresses::store(connection, id, &report).await?;
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ impl MailProvider {
         account: &MailboxAccess,
         own: &EmailAddress,
     ) -> Result<Vec<EmailAddress>, ReadError> {
-        let told = match &self.send_as {
+        let reported = match &self.send_as {
             Some(list) if list.may_read(&account.scopes) => list.list(account).await?,
             _ if self.oauth.tells_proxies() => self
                 .oauth
@@ -38,7 +38,7 @@ impl MailProvider {
                 .map_err(|error| not_read(&error))?,
             _ => Vec::new(),
         };
-        Ok(kept(own, &told))
+        Ok(kept(own, &reported))
     }
 }
 
@@ -54,11 +54,11 @@ fn not_read(error: &OAuthError) -> ReadError {
 
 /// The valid addresses that a provider reported, deduplicated, in its order, without the mailbox's own.
 #[must_use]
-pub fn kept(own: &EmailAddress, told: &[String]) -> Vec<EmailAddress> {
+pub fn kept(own: &EmailAddress, reported: &[String]) -> Vec<EmailAddress> {
     let mut seen = HashSet::from([own.lookup_key()]);
-    let addresses = told
+    let addresses = reported
         .iter()
-        .filter_map(|told| EmailAddress::parse(told).ok());
+        .filter_map(|reported| EmailAddress::parse(reported).ok());
     let fresh = addresses.filter(|address| seen.insert(address.lookup_key()));
     fresh.take(MOST).collect()
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_dropped() {
-        let told = [
+        let reported = [
             "ada@EXAMPLE.com",
             "Sales@example.com",
             "sales@example.com",
@@ -91,7 +91,7 @@ mod tests {
             &format!("{}@example.com", "x".repeat(300)),
         ]
         .map(str::to_owned);
-        let addresses: Vec<String> = (kept(&own(), &told).iter())
+        let addresses: Vec<String> = (kept(&own(), &reported).iter())
             .map(ToString::to_string)
             .collect();
         assert_eq!(
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn ten_thousand_are_too_many() {
-        let told: Vec<String> = (0..10_000).map(|it| format!("a{it}@example.com")).collect();
-        let addresses = kept(&own(), &told);
+        let reported: Vec<String> = (0..10_000).map(|it| format!("a{it}@example.com")).collect();
+        let addresses = kept(&own(), &reported);
         assert_eq!(addresses.len(), MOST);
         assert_eq!(addresses[0].as_str(), "a0@example.com");
     }
@@ -111,9 +111,9 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_told_is_bounded_and_each_once(
-            told in prop::collection::vec("[aAbB]{1,2}@(x|X)[.]y|.{0,20}", 0..300),
+            reported in prop::collection::vec("[aAbB]{1,2}@(x|X)[.]y|.{0,20}", 0..300),
         ) {
-            fuzzing::check_kept(&told);
+            fuzzing::check_kept(&reported);
         }
     }
 }

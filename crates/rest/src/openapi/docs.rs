@@ -13,7 +13,7 @@ use crate::http::shared;
 
 /// Swagger UI's own page has no title, no viewport and a box for other documents. The styles here fix faint colours,
 /// and the script missing labels (WCAG 2.1, contrast and names).
-const PAGE: &str = include_str!("../docs/index.html");
+const PAGE: &str = include_str!("docs/index.html");
 
 /// Both, as routes.
 pub(crate) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> Router<S> {

@@ -14,7 +14,7 @@ use mailgate_types::plugin::Plugin;
 
 /// A provider's answer about a mailbox's addresses.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct AddressReport<'a> {
     /// The addresses besides the mailbox's own; `None` keeps the known ones.
     pub addresses: Option<&'a [EmailAddress]>,
     /// The time of the query, from [`claim_due`]: nothing is written if there was a later query.
@@ -28,9 +28,9 @@ pub struct Told<'a> {
 pub async fn store(
     connection: &mut PgConnection,
     id: CredentialId,
-    told: &Told<'_>,
+    report: &AddressReport<'_>,
 ) -> Result<bool, sqlx::Error> {
-    let addresses = told.addresses.unwrap_or_default();
+    let addresses = report.addresses.unwrap_or_default();
     let spelled: Vec<&str> = addresses.iter().map(EmailAddress::as_str).collect();
     let lookups: Vec<String> = addresses.iter().map(EmailAddress::lookup_key).collect();
     let stored = sqlx::query!(
@@ -55,9 +55,9 @@ pub async fn store(
         id.0,
         &spelled as &[&str],
         &lookups,
-        told.addresses.is_some(),
-        told.asked_at,
-        told.due_at,
+        report.addresses.is_some(),
+        report.asked_at,
+        report.due_at,
     )
     .fetch_optional(connection)
     .await?;

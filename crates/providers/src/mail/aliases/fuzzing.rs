@@ -11,16 +11,16 @@ use super::{MOST, kept};
 use mailgate_types::email_address::EmailAddress;
 
 /// Panics if there are too many, or one is invalid or the mailbox's own.
-pub fn check_kept(told: &[String]) {
+pub fn check_kept(reported: &[String]) {
     let Ok(own) = EmailAddress::parse("ada@example.com") else {
         return;
     };
-    let addresses = kept(&own, told);
+    let addresses = kept(&own, reported);
     assert!(addresses.len() <= MOST);
     let lookups: HashSet<String> = addresses.iter().map(EmailAddress::lookup_key).collect();
     assert_eq!(lookups.len(), addresses.len());
     for address in &addresses {
-        assert!(told.iter().any(|told| told == address.as_str()));
+        assert!(reported.iter().any(|reported| reported == address.as_str()));
         assert!(!address.same_mailbox(&own));
         assert!(!address.as_str().contains(char::is_control));
     }
