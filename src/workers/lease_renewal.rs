@@ -1,4 +1,5 @@
-//! Renews this process's lease for as long as it sends, independent of other work.
+//! Renews this process's lease for as long as it sends, independent of other work, and ends the expired leases of
+//! others.
 
 use std::time::Duration;
 

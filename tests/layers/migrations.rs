@@ -1,6 +1,7 @@
 //! Migrations only add: the last release goes on reading and writing the tables while the next one starts beside it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 
 use super::folder;
@@ -194,24 +195,30 @@ fn triggers(sql: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What happens to a table by itself is said where its statements are.
+/// What happens to a table by itself is said where its statements are, with the migration that has its text.
 #[test]
 fn each_trigger_is_named_in_the_file_of_its_table() {
     let sources = sources("crates/storage/src");
     let mut count = 0;
+    let mut latest = BTreeMap::new();
     for entry in fs::read_dir(folder("migrations")).expect("there are migrations") {
         let path = entry.expect("it can be read").path();
+        let name = path.file_name().and_then(OsStr::to_str).expect("a name");
+        let number = name[..4].to_owned();
         for (trigger, table) in triggers(&fs::read_to_string(&path).expect("it can be read")) {
-            let of_table = format!("The table `{table}`");
-            let of_tables = format!("The tables `{table}`");
-            let mut files = sources.iter().filter(|text| {
-                text.starts_with(&format!("//! {of_table}"))
-                    || text.starts_with(&format!("//! {of_tables}"))
-            });
-            let is_named = files.any(|file| file.contains(&format!("`{trigger}`")));
-            assert!(is_named, "{table}: {trigger}");
-            count += 1;
+            let migration = latest.entry((table, trigger)).or_insert_with(String::new);
+            *migration = number.clone().max(std::mem::take(migration));
         }
+    }
+    for ((table, trigger), migration) in latest {
+        let of_table = format!("//! The table `{table}`");
+        let of_tables = format!("//! The tables `{table}`");
+        let is_named = sources
+            .iter()
+            .filter(|text| text.starts_with(&of_table) || text.starts_with(&of_tables))
+            .any(|text| text.contains(&format!("`{trigger}`")) && text.contains(&migration));
+        assert!(is_named, "{table}: {trigger}, migration {migration}");
+        count += 1;
     }
     assert!(count > 15, "only {count} triggers were found");
 }

@@ -3,7 +3,7 @@
 
 mod apply;
 mod backoff;
-mod end;
+mod cancel;
 mod hosted;
 mod jobs;
 pub mod lifecycle;
@@ -38,7 +38,7 @@ use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
 
-pub use end::Cancelled;
+pub use cancel::Cancelled;
 pub use mailgate_storage::billing_jobs::Job;
 pub use mailgate_storage::payprov_events::StoredEvent;
 pub use reactivate::Reactivated;

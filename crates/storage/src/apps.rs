@@ -1,9 +1,9 @@
 //! The table `apps`. Its queries for connecting mailboxes are in [`connecting`].
 //!
-//! Triggers: `apps_begin` gives a new app its row of `app_versions`; `apps_change` and `apps_suppression_change`,
-//! deferred to the commit, raise the version when data that gateways cache changes. When an app is deleted,
-//! `apps_withdraw_bounced` takes its bounces off its subscriber's counters, and `app_webhooks_go` keeps the secret of
-//! its endpoint for the last deliveries (`webhook_endpoints`).
+//! Triggers: `apps_begin` (migration 0020) gives a new app its row of `app_versions`; `apps_change` (0020) and
+//! `apps_suppression_change` (0024), deferred to the commit, raise the version when data that gateways cache changes.
+//! When an app is deleted, `apps_withdraw_bounced` (0024) takes its bounces off its subscriber's counters, and
+//! `app_webhooks_go` (0027) keeps the secret of its endpoint for the last deliveries (`signing_secrets`).
 
 pub mod connecting;
 mod deleted;

@@ -1,5 +1,5 @@
 //! The table `email_logs`.
-//! Triggers maintain `email_recipients`, by which a search finds recipients besides the first: `email_logs_recipients`
+//! Triggers (migration 0026) maintain `email_recipients`, by which a search finds recipients besides the first: `email_logs_recipients`
 //! and `email_logs_recipients_gone`.
 
 mod by_mailbox;

@@ -1,6 +1,6 @@
 //! The table `end_users`.
 //!
-//! The trigger `end_users_change`, deferred to the commit, raises the version of the user's app.
+//! The trigger `end_users_change` (migration 0020), deferred to the commit, raises the version of the user's app.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

@@ -1,5 +1,5 @@
 //! Floor 1: all SQL is here. One file per table, with free functions over a connection; transactions begin on
-//! floor 2.
+//! floor 2. The triggers on a table are listed at the top of its file, with their migrations.
 //!
 //! A transaction that locks several of these locks them in this order, so that no two wait for each other: the
 //! subscriber's credentials (an advisory lock, see `credentials`), the subscriber, its apps by id, their mailboxes, the

@@ -1,8 +1,8 @@
 //! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. Disconnecting is in [`end`],
 //! sender addresses are in [`addresses`], checks for replies that are due in [`due`].
 //!
-//! Triggers, deferred to the commit, raise the version of the mailbox's app: `mailboxes_come_and_go` and
-//! `mailboxes_change`.
+//! Triggers (migration 0020), deferred to the commit, raise the version of the mailbox's app: `mailboxes_come_and_go`
+//! and `mailboxes_change`.
 
 /// The mailbox in a row with further columns.
 macro_rules! mailbox_of {

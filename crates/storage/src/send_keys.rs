@@ -1,6 +1,6 @@
 //! The table `send_keys`: the additional send keys of apps.
 //!
-//! The trigger `send_keys_change`, deferred to the commit, raises the version of the key's app.
+//! The trigger `send_keys_change` (migration 0034), deferred to the commit, raises the version of the key's app.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

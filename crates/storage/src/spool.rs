@@ -1,7 +1,7 @@
 //! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. The journal's statements for them,
 //! one per batch, are in [`crate::database::journal`].
-//! Triggers maintain `spool_usage`, which quotas read: `spool_stored` counts a message that is stored for a later
-//! attempt, `spool_stored_gone` removes it from the count.
+//! Triggers (migration 0025) maintain `spool_usage`, which quotas read: `spool_stored` counts a message that is stored
+//! for a later attempt, `spool_stored_gone` removes it from the count.
 
 pub mod backlog;
 mod claim;

@@ -1,7 +1,7 @@
 //! The table `subscribers`. The state of their subscriptions is in [`billing`].
 //!
-//! Triggers, all deferred to the commit, raise the versions of a subscriber's apps: `subscriptions_change`,
-//! `suspensions_change`, `rates_change` and `deletions_change`.
+//! Triggers, all deferred to the commit, raise the versions of a subscriber's apps: `subscriptions_change`
+//! (migration 0020), `suspensions_change` (0056), `rates_change` (0057) and `deletions_change` (0058).
 
 /// The subscriber of a row that has its columns.
 macro_rules! subscriber_of {

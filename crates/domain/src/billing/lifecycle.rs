@@ -1,4 +1,5 @@
-//! The state machine of subscriptions: the transitions between statuses and their effects.
+//! The state machine of subscriptions: the table of transitions between statuses, and their effects. `sync` stores the
+//! new status, and `apply` queues the notices.
 
 use std::fmt::{Display, Formatter};
 
@@ -20,7 +21,7 @@ pub enum Trigger {
     PaymentFailed,
     /// The provider reports `invoice.payment_action_required` for an invoice that is still open.
     PaymentActionRequired,
-    /// The provider reports that the subscription has ended.
+    /// The subscription, as fetched from the provider, has ended.
     Deleted,
     /// The provider reports the subscription's status.
     Updated(SubscriptionStatus),
@@ -36,7 +37,8 @@ pub enum Trigger {
     PeriodEnded,
 }
 
-/// An effect of a transition. Whether sending is blocked follows from the status alone.
+/// An effect of a transition. Whether sending is blocked follows from the stored subscription
+/// (`Subscription::permission`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Mail: a payment failed.

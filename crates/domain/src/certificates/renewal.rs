@@ -1,5 +1,5 @@
 //! When a certificate is renewed, and when a failed attempt is retried. The time of renewal is stored when a
-//! certificate is issued.
+//! certificate is issued; `storage::certificates::store` sets a minimum distance for it.
 
 use std::time::Duration;
 

@@ -1,8 +1,11 @@
 //! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
 //! opening → submission → end; or, for a scheduled message, → the queue.
+//!
 //! An app's data from its last message is reused without a query. The opening's statement verifies it: if the app has
 //! changed since, nothing is written, and everything is queried again. So a renewed key, a blocked subscription and a
 //! disconnected mailbox take effect immediately, whichever process made the change.
+//! Nor is an idempotency key looked up then: the opening claims it, and only if a message with the same key exists is
+//! that message's answer looked up ([`idempotency`]).
 
 pub mod budget;
 pub mod draft;

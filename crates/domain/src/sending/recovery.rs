@@ -1,4 +1,5 @@
-//! Recovery: messages whose process or task died are finished or returned to the queue.
+//! Recovery: messages whose process or task died are finished or returned to the queue. Processes with an expired lease
+//! are ended in [`lease`]; `src/workers/spool.rs` polls for what they left.
 
 pub(crate) mod late_results;
 pub(crate) mod lease;

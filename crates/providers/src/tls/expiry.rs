@@ -1,15 +1,9 @@
-//! The validity period of certificates, read from their DER encoding (RFC 5280 §4.1) without any other check.
+//! The validity period of certificates, read from their DER encoding (RFC 5280 §4.1) without verifying them.
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-
-/// ASN.1 tags (X.690 §8).
-const INTEGER: u8 = 0x02;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The earliest expiry among a PEM file's certificates; `None` if it has none that can be read.
 #[must_use]
@@ -37,64 +31,11 @@ fn not_after(certificate: &[u8]) -> Option<DateTime<Utc>> {
 }
 
 fn dates(certificate: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
-    let mut signed = Elements(Elements(certificate).of(SEQUENCE)?);
-    let mut fields = Elements(signed.of(SEQUENCE)?);
-    if fields.0.first() == Some(&VERSION) {
-        fields.next()?;
-    }
-    fields.of(INTEGER)?;
-    // The algorithm and the issuer.
-    fields.of(SEQUENCE)?;
-    fields.of(SEQUENCE)?;
-    let mut validity = Elements(fields.of(SEQUENCE)?);
-    Some((moment(validity.next()?)?, moment(validity.next()?)?))
-}
-
-/// A time in a certificate: to the second, in UTC.
-fn moment((tag, text): (u8, &[u8])) -> Option<DateTime<Utc>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let text = match tag {
-        // Years from 50 on are in the 20th century (RFC 5280 §4.1.2.5.1).
-        UTC_TIME => {
-            let year: u8 = text.get(..2)?.parse().ok()?;
-            format!("{}{text}", if year < 50 { "20" } else { "19" })
-        }
-        GENERALIZED_TIME => text.to_owned(),
-        _ => return None,
-    };
-    let naive = NaiveDateTime::parse_from_str(&text, "%Y%m%d%H%M%SZ").ok()?;
-    Some(naive.and_utc())
-}
-
-/// A sequence of DER elements.
-struct Elements<'a>(&'a [u8]);
-
-impl<'a> Elements<'a> {
-    /// The tag and the contents of the next element.
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
-        let (tag, rest) = self.0.split_first()?;
-        let (first, rest) = rest.split_first()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(*first), rest),
-            0x81..=0x84 => {
-                let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                let length = digits
-                    .iter()
-                    .fold(0, |length, digit| length << 8 | usize::from(*digit));
-                (length, rest)
-            }
-            _ => return None,
-        };
-        let (contents, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((*tag, contents))
-    }
-
-    /// The contents of the next element, which must have this tag.
-    fn of(&mut self, expected: u8) -> Option<&'a [u8]> {
-        let (tag, contents) = self.next()?;
-        (tag == expected).then_some(contents)
-    }
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let validity = certificate.validity();
+    let [begins, ends] = [validity.not_before, validity.not_after]
+        .map(|time| DateTime::from_timestamp(time.timestamp(), 0));
+    Some((begins?, ends?))
 }
 
 #[cfg(test)]
