@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Dieser Link gilt für {email}, aber Sie haben sich mit einem anderen Konto angemeldet. Versuchen Sie es erneut, und wählen Sie bei {label} das Konto {email}.",
         ),
         already_connected: Phrase(
-            "Ein anderes Ihrer Postfächer ist oder war hier bereits verbunden. Dieser Link kann es nicht durch ein neues ersetzen, weil jeder ihn erstellt haben könnte. Bitten Sie {app} um einen persönlichen Link.",
+            "Ein anderes Ihrer Postfächer ist oder war hier bereits verbunden. Dieser Link kann es nicht durch ein anderes ersetzen, weil jeder ihn erstellt haben könnte. Bitten Sie {app} um einen persönlichen Link.",
         ),
         too_many_mailboxes: Phrase(
             "Sie haben mit einem solchen Link bereits die maximale Anzahl an Postfächern verbunden. Trennen Sie zuerst eines in {app}, oder bitten Sie {app} um einen persönlichen Link.",
