@@ -80,16 +80,16 @@ pub(super) static MESSAGES: Messages = Messages {
             "Postfächer bei {label} können hier nicht mehr verbunden werden. Bitten Sie {app} um einen anderen Link.",
         ),
         user_id_missing: Phrase(
-            "Der Link ist unvollständig: Er enthält nicht, für wessen Postfach er gilt. Bitten Sie {app} um einen anderen Link.",
+            "Der Link ist unvollständig: Es fehlt die Angabe, für wessen Postfach er gilt. Bitten Sie {app} um einen anderen Link.",
         ),
         wrong_account: Phrase(
-            "Dieser Link gilt für {email}, und Sie haben sich mit einem anderen Konto angemeldet. Versuchen Sie es erneut, und wählen Sie bei {label} das Konto {email}.",
+            "Dieser Link gilt für {email}, aber Sie haben sich mit einem anderen Konto angemeldet. Versuchen Sie es erneut, und wählen Sie bei {label} das Konto {email}.",
         ),
         already_connected: Phrase(
-            "Ein anderes Postfach von Ihnen ist hier verbunden oder war es früher. Dieser Link kann kein anderes an dessen Stelle setzen, weil jeder ihn erstellt haben könnte. Bitten Sie {app} um einen persönlichen Link.",
+            "Ein anderes Ihrer Postfächer ist oder war hier bereits verbunden. Dieser Link kann es nicht durch ein anderes ersetzen, weil jeder ihn erstellt haben könnte. Bitten Sie {app} um einen persönlichen Link.",
         ),
         too_many_mailboxes: Phrase(
-            "Sie haben bereits so viele Postfächer verbunden, wie es mit einem solchen Link möglich ist. Trennen Sie zuerst eines in {app}, oder bitten Sie {app} um einen persönlichen Link.",
+            "Sie haben mit einem solchen Link bereits die maximale Anzahl an Postfächern verbunden. Trennen Sie zuerst eines in {app}, oder bitten Sie {app} um einen persönlichen Link.",
         ),
         too_many_for_app: Phrase(
             "{app} kann derzeit keine weiteren Postfächer verbinden. Bitte wenden Sie sich an {app}; es liegt nicht an Ihnen.",
@@ -101,7 +101,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "{app} akzeptiert solche Links nicht mehr. Bitten Sie {app} um einen persönlichen Link.",
         ),
         link_used: Phrase(
-            "Mit diesem Link wurde bereits ein anderes Postfach verbunden, und er funktioniert nur einmal. Bitten Sie {app} um einen neuen Link.",
+            "Mit diesem Link wurde bereits ein anderes Postfach verbunden; er funktioniert nur einmal. Bitten Sie {app} um einen neuen Link.",
         ),
         unavailable: Phrase(
             "Das E-Mail-Gateway konnte die Verbindung nicht speichern. Versuchen Sie es in einer Minute erneut.",
@@ -113,7 +113,7 @@ pub(super) static MESSAGES: Messages = Messages {
     notices: NoticeMessages {
         another_site: Notice {
             title: "Diese Anfrage kam von einer anderen Website",
-            text: "Die Seite einer anderen Website hat versucht, Ihr Postfach zu verbinden. Es wurde nichts verbunden. Wenn Sie es verbinden möchten, öffnen Sie den Link, den Sie von der App erhalten haben.",
+            text: "Eine Seite auf einer anderen Website hat versucht, Ihr Postfach zu verbinden. Es wurde nichts verbunden. Wenn Sie es verbinden möchten, öffnen Sie den Link, den Sie von der App erhalten haben.",
         },
         unavailable: Notice {
             title: "Bitte versuchen Sie es gleich noch einmal",
@@ -121,39 +121,39 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         internal_error: Notice {
             title: "Etwas ist schiefgelaufen",
-            text: "Bei uns ist ein Fehler aufgetreten. Starten Sie noch einmal in der App, die Sie hierhergeleitet hat. Wenn das Problem bestehen bleibt, wenden Sie sich an den Betreiber dieses E-Mail-Gateways.",
+            text: "Bei uns ist ein Fehler aufgetreten. Starten Sie noch einmal in der App, die Sie hierher weitergeleitet hat. Wenn das Problem bestehen bleibt, wenden Sie sich an den Betreiber dieses E-Mail-Gateways.",
         },
         no_such_link: Notice {
             title: "Dieser Link funktioniert nicht",
-            text: "Vielleicht wurde er durch einen neuen ersetzt oder unterwegs abgeschnitten. Bitten Sie die App, die Sie hierhergeleitet hat, um einen neuen Link.",
+            text: "Vielleicht wurde er durch einen neuen ersetzt, oder er ist unvollständig. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen neuen Link.",
         },
         session_invalid: Notice {
             title: "Dieser Link ist nicht mehr gültig",
-            text: "Er ist abgelaufen, wurde ersetzt oder abgeschnitten. Bitten Sie die App, die Sie hierhergeleitet hat, um einen neuen Link.",
+            text: "Er ist abgelaufen, wurde ersetzt oder ist unvollständig. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen neuen Link.",
         },
         session_used: Notice {
             title: "Dieser Link wurde bereits verwendet",
-            text: "Mit ihm wurde bereits ein Postfach verbunden, und er funktioniert nur einmal. Wenn Sie ein weiteres Postfach verbinden möchten, bitten Sie die App, die Sie hierhergeleitet hat, um einen neuen Link.",
+            text: "Mit ihm wurde bereits ein Postfach verbunden; er funktioniert nur einmal. Wenn Sie ein weiteres Postfach verbinden möchten, bitten Sie die App, die Sie hierher weitergeleitet hat, um einen neuen Link.",
         },
         session_required: Notice {
             title: "Dieser Link kann nicht verwendet werden",
-            text: "Diese App akzeptiert nur persönliche Links. Bitten Sie die App, die Sie hierhergeleitet hat, um einen solchen Link.",
+            text: "Diese App akzeptiert nur persönliche Links. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen solchen Link.",
         },
         app_suspended: Notice {
             title: "Postfächer können derzeit nicht verbunden werden",
-            text: "Das Konto dieser App bei diesem E-Mail-Gateway ist gesperrt. Es liegt nicht an Ihnen: Wenden Sie sich an die App, die Sie hierhergeleitet hat.",
+            text: "Das Konto dieser App bei diesem E-Mail-Gateway ist gesperrt. Es liegt nicht an Ihnen: Wenden Sie sich an die App, die Sie hierher weitergeleitet hat.",
         },
         plugin_off: Notice {
             title: "Dieser Anbieter ist nicht verfügbar",
-            text: "Der Link verlangt einen E-Mail-Anbieter, der hier nicht verwendet werden kann. Bitten Sie die App, die Sie hierhergeleitet hat, um einen anderen Link.",
+            text: "Der Link gilt für einen E-Mail-Anbieter, der hier nicht verfügbar ist. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen anderen Link.",
         },
         wrong_link: Notice {
             title: "Dieser Link ist fehlerhaft",
-            text: "Er ist unvollständig oder wurde unterwegs verändert. Bitten Sie die App, die Sie hierhergeleitet hat, um einen anderen Link.",
+            text: "Er ist unvollständig oder wurde verändert. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen anderen Link.",
         },
         not_set_up: Notice {
             title: "Es kann noch kein Postfach verbunden werden",
-            text: "Das E-Mail-Gateway ist noch nicht vollständig eingerichtet: Es ist kein E-Mail-Anbieter aktiviert. Bitte informieren Sie die App, die Sie hierhergeleitet hat.",
+            text: "Das E-Mail-Gateway ist noch nicht vollständig eingerichtet: Es ist kein E-Mail-Anbieter aktiviert. Bitte informieren Sie die App, die Sie hierher weitergeleitet hat.",
         },
         rate_limited: Notice {
             title: "Bitte versuchen Sie es gleich noch einmal",
@@ -161,11 +161,11 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         no_such_result: Notice {
             title: "Seite nicht gefunden",
-            text: "Die Adresse wurde abgeschnitten oder verändert. Kehren Sie zu der App zurück, die Sie hierhergeleitet hat.",
+            text: "Die Adresse ist unvollständig oder wurde verändert. Kehren Sie zu der App zurück, die Sie hierher weitergeleitet hat.",
         },
         invalid_callback: Notice {
             title: "Diese Seite kann nicht direkt geöffnet werden",
-            text: "E-Mail-Anbieter leiten auf diese Seite zurück, und ein Teil der Adresse fehlt. Starten Sie noch einmal in der App, die Sie hierhergeleitet hat.",
+            text: "E-Mail-Anbieter leiten nach der Anmeldung auf diese Seite zurück, aber ein Teil der Adresse fehlt. Starten Sie noch einmal in der App, die Sie hierher weitergeleitet hat.",
         },
         another_browser: Notice {
             title: "Machen Sie in dem Browser weiter, in dem Sie begonnen haben",
@@ -173,7 +173,7 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         link_dead: Notice {
             title: "Dieser Link ist nicht mehr gültig",
-            text: "Er wurde bereits verwendet, es hat länger als zehn Minuten gedauert, oder er wurde ersetzt. Dieses Mal wurde nichts verbunden. Bitten Sie die App, die Sie hierhergeleitet hat, um einen neuen Link.",
+            text: "Er wurde bereits verwendet oder ersetzt, oder es sind mehr als zehn Minuten vergangen. Dieses Mal wurde nichts verbunden. Bitten Sie die App, die Sie hierher weitergeleitet hat, um einen neuen Link.",
         },
     },
     front: FrontMessages {
@@ -182,12 +182,12 @@ pub(super) static MESSAGES: Messages = Messages {
             text: "Apps senden darüber E-Mails aus den Postfächern, die ihre Nutzer verbunden haben.",
         },
         nothing: Notice {
-            title: "Unter dieser Adresse gibt es nichts",
-            text: "Vielleicht wurde sie unterwegs abgeschnitten.",
+            title: "Unter dieser Adresse ist nichts zu finden",
+            text: "Vielleicht ist sie unvollständig.",
         },
-        for_users: "Hat eine App Sie hierhergeleitet, um Ihr Postfach zu verbinden? Kehren Sie zu der App zurück, und öffnen Sie ihren Link noch einmal.",
+        for_users: "Hat eine App Sie hierher weitergeleitet, um Ihr Postfach zu verbinden? Kehren Sie zu der App zurück, und öffnen Sie ihren Link noch einmal.",
         for_developers: "Entwickeln Sie eine App?",
-        documentation: "Lesen Sie, wie Sie darüber senden.",
+        documentation: "Lesen Sie, wie Sie darüber E-Mails senden.",
     },
     or: " oder ",
     the_provider: "E-Mail-Anbieter",

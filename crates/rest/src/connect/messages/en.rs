@@ -41,22 +41,22 @@ pub(super) static MESSAGES: Messages = Messages {
         provider_says: Phrase(" The provider says: “{said}”"),
         try_again: "Try again",
         back: Phrase("Back to {app} ({host})"),
-        leave: Phrase("Go back to {app} now: you can leave this page."),
+        leave: Phrase("You can now go back to {app} and close this page."),
         code: "Code:",
         request: "Request ID:",
     },
     failures: FailureMessages {
         access_denied: Phrase(
-            "Access was denied at {label}, so {app} can't send from your mailbox. If that was a mistake, try again; if your organisation must approve it first, ask its administrator.",
+            "Access was denied at {label}, so {app} can't send from your mailbox. If that was a mistake, try again; if your organisation needs to approve it first, ask its administrator.",
         ),
         not_completed: Phrase(
-            "{label} didn't complete the sign-in. Try again; if it persists, contact {app}.",
+            "{label} didn't complete the sign-in. Try again; if the problem persists, contact {app}.",
         ),
         insufficient_scope: Phrase(
             "{app} didn't get all the permissions that it needs. Try again, and leave every permission that {label} lists turned on.",
         ),
         no_refresh_token: Phrase(
-            "{label} granted access only for a short time. Remove the access in the security settings of your account at {label}, and try again.",
+            "{label} granted access only for a short time. Remove this access in the security settings of your account at {label}, and try again.",
         ),
         no_address: Phrase(
             "The account at {label} has no email address that can be used. Try again with another account.",
@@ -72,7 +72,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "{label} can't be reached at the moment. Try again in a few minutes.",
         ),
         provider_error: Phrase(
-            "{label} answered with an error. Try again in a few minutes; if it persists, contact the operator of this email gateway.",
+            "{label} answered with an error. Try again in a few minutes; if the problem persists, contact the operator of this email gateway.",
         ),
         plugin_off: Phrase(
             "Mailboxes at {label} can no longer be connected here. Ask {app} for another link.",
@@ -84,54 +84,54 @@ pub(super) static MESSAGES: Messages = Messages {
             "This link is for {email}, and you signed in with another account. Try again, and choose {email} at {label}.",
         ),
         already_connected: Phrase(
-            "Another mailbox of yours is or was connected here. This link can't replace it, because anyone could have created the link. Ask {app} for a personal link.",
+            "Another mailbox of yours is or was connected here. This link can't replace it with a different one, because anyone could have created the link. Ask {app} for a personal link.",
         ),
         too_many_mailboxes: Phrase(
             "You have already connected the maximum number of mailboxes for a link like this. Disconnect one in {app} first, or ask {app} for a personal link.",
         ),
         too_many_for_app: Phrase(
-            "{app} can't connect any more mailboxes at the moment. Please tell {app}: it isn't your fault.",
+            "{app} can't connect any more mailboxes at the moment. You did nothing wrong; please let {app} know.",
         ),
         app_suspended: Phrase(
-            "{app} can't connect mailboxes at the moment. Please tell {app}: it isn't your fault.",
+            "{app} can't connect mailboxes at the moment. You did nothing wrong; please let {app} know.",
         ),
         session_required: Phrase(
             "{app} no longer accepts links like this one. Ask {app} for a personal link.",
         ),
         link_used: Phrase(
-            "This link has already connected another mailbox, and works only once. Ask {app} for a new link.",
+            "This link was already used to connect another mailbox, and works only once. Ask {app} for a new link.",
         ),
         unavailable: Phrase(
             "The email gateway could not store the connection. Try again in a minute.",
         ),
         internal_error: Phrase(
-            "Something went wrong on our side. Try again; if it persists, contact the operator of this email gateway.",
+            "Something went wrong on our side. Try again; if the problem persists, contact the operator of this email gateway.",
         ),
     },
     notices: NoticeMessages {
         another_site: Notice {
-            title: "This came from another site",
-            text: "Another site's page tried to connect your mailbox. Nothing was connected. To connect it, open the link that the app gave you.",
+            title: "This request came from another site",
+            text: "A page on another site tried to connect your mailbox. Nothing was connected. To connect it, open the link that the app gave you.",
         },
         unavailable: Notice {
             title: "Please try again shortly",
-            text: "The email gateway is temporarily unavailable. Nothing is lost: wait a minute, and load this page again.",
+            text: "The email gateway is temporarily unavailable. Nothing is lost: wait a minute, and reload this page.",
         },
         internal_error: Notice {
             title: "Something went wrong",
-            text: "Something went wrong on our side. Try again from the app that sent you here; if it persists, contact the operator of this email gateway.",
+            text: "Something went wrong on our side. Try again from the app that sent you here; if the problem persists, contact the operator of this email gateway.",
         },
         no_such_link: Notice {
             title: "This link doesn't work",
-            text: "It may have been replaced by a new one, or cut off on its way to you. Ask the app that sent you here for a new link.",
+            text: "It may have been replaced by a new one, or part of it may be missing. Ask the app that sent you here for a new link.",
         },
         session_invalid: Notice {
             title: "This link is no longer valid",
-            text: "It has expired, was replaced, or was cut off. Ask the app that sent you here for a new link.",
+            text: "It has expired, was replaced, or is incomplete. Ask the app that sent you here for a new link.",
         },
         session_used: Notice {
             title: "This link has already been used",
-            text: "It has already connected a mailbox and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
+            text: "It was already used to connect a mailbox, and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
         },
         session_required: Notice {
             title: "This link can't be used",
@@ -139,31 +139,31 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         app_suspended: Notice {
             title: "Mailboxes can't be connected at the moment",
-            text: "This app's account at this email gateway is suspended. It isn't your fault: tell the app that sent you here.",
+            text: "This app's account at this email gateway is suspended. You did nothing wrong; please let the app that sent you here know.",
         },
         plugin_off: Notice {
             title: "This provider is not available",
-            text: "The link names a mail provider that isn't available here. Ask the app that sent you here for another link.",
+            text: "The link is for a mail provider that isn't available here. Ask the app that sent you here for another link.",
         },
         wrong_link: Notice {
             title: "This link is invalid",
-            text: "It is incomplete, or was changed on its way to you. Ask the app that sent you here for another link.",
+            text: "It is incomplete, or was changed on the way to you. Ask the app that sent you here for another link.",
         },
         not_set_up: Notice {
             title: "No mailbox can be connected yet",
-            text: "The email gateway is not fully set up: no mail provider is turned on. Please tell the app that sent you here.",
+            text: "The email gateway is not fully set up: no mail provider is turned on. Please let the app that sent you here know.",
         },
         rate_limited: Notice {
             title: "Please try again shortly",
-            text: "This page was opened too often within a minute. Wait a minute, and load it again.",
+            text: "This page was opened too many times within a minute. Wait a minute, and reload it.",
         },
         no_such_result: Notice {
             title: "Page not found",
-            text: "The address was cut off or changed. Go back to the app that sent you here.",
+            text: "The address is incomplete, or was changed. Go back to the app that sent you here.",
         },
         invalid_callback: Notice {
             title: "This page can't be opened directly",
-            text: "Mail providers send people back to this page, and part of its address is missing. Start again from the app that sent you here.",
+            text: "Mail providers send people back to this page, but part of the address is missing. Start again from the app that sent you here.",
         },
         another_browser: Notice {
             title: "Continue in the browser where you started",
@@ -171,7 +171,7 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         link_dead: Notice {
             title: "This link is no longer valid",
-            text: "It was already used, took longer than ten minutes, or has been replaced. Nothing was connected this time; ask the app that sent you here for a new link.",
+            text: "It was already used, more than ten minutes have passed, or it has been replaced. Nothing was connected this time; ask the app that sent you here for a new link.",
         },
     },
     front: FrontMessages {
@@ -181,7 +181,7 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         nothing: Notice {
             title: "There is nothing at this address",
-            text: "It may have been cut off on its way to you.",
+            text: "The address may be incomplete.",
         },
         for_users: "Did an app send you here to connect your mailbox? Go back to the app and open its link again.",
         for_developers: "Are you building an app?",

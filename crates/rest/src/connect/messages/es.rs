@@ -14,7 +14,7 @@ pub(super) static MESSAGES: Messages = Messages {
         sees_replies: "Ver cuándo alguien responde a esos correos. Para ello, la pasarela comprueba los mensajes nuevos de su buzón.",
         cannot: Phrase("Qué no podrá hacer {app}"),
         reads_nothing: "Leer el texto de sus mensajes.",
-        changes_nothing: "Cambiar o eliminar nada en su buzón.",
+        changes_nothing: "Cambiar o eliminar nada de su buzón.",
         review: "Iniciará sesión y revisará el acceso en la página del propio proveedor. La pasarela nunca ve su contraseña.",
         how_to_remove: "Cómo retirar el acceso",
         remove: Phrase(
@@ -56,7 +56,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "{app} no obtuvo todos los permisos que necesita. Inténtelo de nuevo y deje activados todos los permisos que muestra {label}.",
         ),
         no_refresh_token: Phrase(
-            "{label} concedió el acceso solo por un tiempo breve. Retire el acceso en la configuración de seguridad de su cuenta de {label} e inténtelo de nuevo.",
+            "{label} solo concedió el acceso por un periodo breve. Retire el acceso en la configuración de seguridad de su cuenta de {label} e inténtelo de nuevo.",
         ),
         no_address: Phrase(
             "La cuenta de {label} no tiene ninguna dirección de correo que se pueda usar. Inténtelo de nuevo con otra cuenta.",
@@ -65,7 +65,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "{label} todavía no ha verificado la dirección de esta cuenta. Verifíquela allí e inténtelo de nuevo.",
         ),
         sign_in_required: Phrase(
-            "{label} necesita que vuelva a iniciar sesión o a dar su consentimiento. Inténtelo de nuevo.",
+            "{label} requiere que vuelva a iniciar sesión o a dar su consentimiento. Inténtelo de nuevo.",
         ),
         invalid_grant: Phrase(
             "{label} ya no acepta este inicio de sesión; es posible que haya tardado demasiado. Inténtelo de nuevo.",
@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Este enlace es para {email}, pero inició sesión con otra cuenta. Inténtelo de nuevo y elija {email} en {label}.",
         ),
         already_connected: Phrase(
-            "Otro buzón suyo está conectado aquí, o lo estuvo antes. Este enlace no puede poner otro en su lugar, porque cualquiera podría haberlo creado. Pida a {app} un enlace personal.",
+            "Otro buzón suyo está conectado aquí, o lo estuvo antes. Este enlace no puede sustituirlo por otro, porque cualquiera podría haberlo creado. Pida a {app} un enlace personal.",
         ),
         too_many_mailboxes: Phrase(
             "Ya tiene conectados todos los buzones que permite un enlace como este. Desconecte primero uno en {app} o pida a {app} un enlace personal.",
@@ -101,39 +101,39 @@ pub(super) static MESSAGES: Messages = Messages {
             "{app} ya no acepta enlaces como este. Pida a {app} un enlace personal.",
         ),
         link_used: Phrase(
-            "Con este enlace ya se conectó otro buzón y solo funciona una vez. Pida un enlace nuevo a {app}.",
+            "Este enlace ya se usó para conectar otro buzón y solo funciona una vez. Pida un enlace nuevo a {app}.",
         ),
         unavailable: Phrase(
             "La pasarela de correo no pudo guardar la conexión. Inténtelo de nuevo dentro de un minuto.",
         ),
         internal_error: Phrase(
-            "Se produjo un error por nuestra parte. Inténtelo de nuevo; si el problema continúa, póngase en contacto con quien gestiona esta pasarela de correo.",
+            "Se produjo un error en nuestro sistema. Inténtelo de nuevo; si el problema continúa, póngase en contacto con quien gestiona esta pasarela de correo.",
         ),
     },
     notices: NoticeMessages {
         another_site: Notice {
-            title: "Esta solicitud procede de otro sitio",
-            text: "La página de otro sitio intentó conectar su buzón. No se conectó nada. Para conectarlo, abra el enlace que le dio la aplicación.",
+            title: "Esta solicitud procede de otro sitio web",
+            text: "Una página de otro sitio web intentó conectar su buzón. No se conectó nada. Para conectarlo, abra el enlace que le dio la aplicación.",
         },
         unavailable: Notice {
             title: "Inténtelo de nuevo en unos instantes",
-            text: "La pasarela de correo no está disponible temporalmente. No se ha perdido nada: espere un minuto y vuelva a cargar esta página.",
+            text: "La pasarela de correo no está disponible en este momento. No se ha perdido nada: espere un minuto y vuelva a cargar esta página.",
         },
         internal_error: Notice {
             title: "Se produjo un error",
-            text: "Se produjo un error por nuestra parte. Inténtelo de nuevo desde la aplicación que le trajo aquí; si el problema continúa, póngase en contacto con quien gestiona esta pasarela de correo.",
+            text: "Se produjo un error en nuestro sistema. Inténtelo de nuevo desde la aplicación que le trajo aquí; si el problema continúa, póngase en contacto con quien gestiona esta pasarela de correo.",
         },
         no_such_link: Notice {
             title: "Este enlace no funciona",
-            text: "Es posible que se haya sustituido por uno nuevo o que se haya cortado por el camino. Pida un enlace nuevo a la aplicación que le trajo aquí.",
+            text: "Es posible que se haya sustituido por uno nuevo o que esté incompleto. Pida un enlace nuevo a la aplicación que le trajo aquí.",
         },
         session_invalid: Notice {
             title: "Este enlace ya no es válido",
-            text: "Ha caducado, se ha sustituido o se ha cortado. Pida un enlace nuevo a la aplicación que le trajo aquí.",
+            text: "Ha caducado, se ha sustituido o está incompleto. Pida un enlace nuevo a la aplicación que le trajo aquí.",
         },
         session_used: Notice {
             title: "Este enlace ya se ha usado",
-            text: "Ya se conectó un buzón con él y solo funciona una vez. Para conectar otro buzón, pida un enlace nuevo a la aplicación que le trajo aquí.",
+            text: "Ya se usó para conectar un buzón y solo funciona una vez. Para conectar otro buzón, pida un enlace nuevo a la aplicación que le trajo aquí.",
         },
         session_required: Notice {
             title: "Este enlace no se puede usar",
@@ -145,11 +145,11 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         plugin_off: Notice {
             title: "Este proveedor no está disponible",
-            text: "El enlace solicita un proveedor de correo que no se puede usar aquí. Pida otro enlace a la aplicación que le trajo aquí.",
+            text: "El enlace es para un proveedor de correo que no está disponible aquí. Pida otro enlace a la aplicación que le trajo aquí.",
         },
         wrong_link: Notice {
             title: "Este enlace contiene un error",
-            text: "Está incompleto o se modificó por el camino. Pida otro enlace a la aplicación que le trajo aquí.",
+            text: "Está incompleto o se ha modificado. Pida otro enlace a la aplicación que le trajo aquí.",
         },
         not_set_up: Notice {
             title: "Todavía no se puede conectar ningún buzón",
@@ -161,11 +161,11 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         no_such_result: Notice {
             title: "No se encontró la página",
-            text: "La dirección se cortó o se modificó. Vuelva a la aplicación que le trajo aquí.",
+            text: "La dirección está incompleta o se ha modificado. Vuelva a la aplicación que le trajo aquí.",
         },
         invalid_callback: Notice {
             title: "Esta página no se puede abrir directamente",
-            text: "Los proveedores de correo devuelven a los usuarios a esta página y falta una parte de su dirección. Empiece de nuevo desde la aplicación que le trajo aquí.",
+            text: "Los proveedores de correo devuelven a los usuarios a esta página, pero falta una parte de la dirección. Empiece de nuevo desde la aplicación que le trajo aquí.",
         },
         another_browser: Notice {
             title: "Continúe en el navegador en el que empezó",
@@ -173,7 +173,7 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         link_dead: Notice {
             title: "Este enlace ya no es válido",
-            text: "Ya se usó, tardó más de diez minutos o se ha sustituido. Esta vez no se conectó nada; pida un enlace nuevo a la aplicación que le trajo aquí.",
+            text: "Ya se usó, han pasado más de diez minutos o se ha sustituido. Esta vez no se conectó nada; pida un enlace nuevo a la aplicación que le trajo aquí.",
         },
     },
     front: FrontMessages {
@@ -183,11 +183,11 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         nothing: Notice {
             title: "No hay nada en esta dirección",
-            text: "Es posible que se haya cortado por el camino.",
+            text: "Es posible que la dirección esté incompleta.",
         },
         for_users: "¿Le trajo aquí una aplicación para conectar su buzón? Vuelva a la aplicación y abra de nuevo su enlace.",
         for_developers: "¿Desarrolla una aplicación?",
-        documentation: "Lea cómo enviar correos con ella.",
+        documentation: "Lea cómo enviar correos a través de la pasarela.",
     },
     or: " o ",
     the_provider: "su proveedor",
