@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::apps::fields::checked_text;
 use crate::apps::send_key_fields::{checked_expiry, checked_list};
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::text::checked_name;
 use mailgate_domain::accounts::{ApiSecretRow, NewApiSecret};
 use mailgate_types::expires_at::Expiry;
 use mailgate_types::moment::iso8601;
@@ -86,7 +86,7 @@ impl CreateApiSecretRequest {
     pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewApiSecret, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let scopes = checked_scopes(self.scopes, &mut errors);
         let expires_at = checked_expiry(self.expires_at, now, &mut errors);
         match (name, scopes) {

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::checked_text;
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::text::checked_name;
 use mailgate_domain::accounts::{NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey};
 use mailgate_types::expires_at::{Expiry, parse_expires_at};
 use mailgate_types::ids::CredentialId;
@@ -131,7 +131,7 @@ impl CreateSendKeyRequest {
     pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewSendKey, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let expires_at = checked_expiry(self.expires_at, now, &mut errors);
         let allowed = checked_networks(self.allowed_addresses, &mut errors);
         let mailboxes = checked_mailboxes(self.credential_ids, &mut errors);
@@ -152,7 +152,7 @@ impl ChangeSendKeyRequest {
         let mut errors = Vec::new();
         let name = self.name.optional("name", &mut errors);
         let change = SendKeyChange {
-            name: checked_text("name", name, &mut errors),
+            name: checked_name("name", name, &mut errors),
             expires_at: checked_expiry(self.expires_at, now, &mut errors),
             allowed: checked_networks(self.allowed_addresses, &mut errors),
             mailboxes: checked_mailboxes(self.credential_ids, &mut errors),

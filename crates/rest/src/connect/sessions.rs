@@ -10,7 +10,6 @@ use utoipa::ToSchema;
 
 use super::link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
 use crate::AppState;
-use crate::apps::fields::plain_text;
 use crate::http::access::MailboxesWrite;
 use crate::http::authority::OwnedApp;
 use crate::http::field::Field;
@@ -148,7 +147,7 @@ impl CreateConnectSessionRequest {
     }
 }
 
-/// A string; an empty one counts as missing.
+/// A string of at most `longest` characters, without control characters; an empty one counts as missing.
 fn text(
     field: &'static str,
     given: Field<String>,
@@ -156,10 +155,17 @@ fn text(
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     let text = given.optional(field, errors)?;
-    if text.is_empty() {
+    let detail = if text.is_empty() {
         return None;
-    }
-    plain_text(field, text, longest, errors)
+    } else if text.chars().count() > longest {
+        format!("must have at most {longest} characters")
+    } else if text.contains(char::is_control) {
+        "must not contain control characters".to_owned()
+    } else {
+        return Some(text);
+    };
+    errors.push(FieldError::new(field, detail));
+    None
 }
 
 /// Whether both URLs have the same origin.
