@@ -44,6 +44,22 @@ impl<T: DeserializeOwned> OptionalFromRequest<PortalState> for Sent<T> {
     }
 }
 
+/// The fields of a form, with all their values.
+pub(crate) type Fields = Vec<(String, String)>;
+
+/// The value of a field; empty if it is missing.
+pub(crate) fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    let found = fields.iter().find(|(field, _)| field == name);
+    found.map_or("", |(_, value)| value.trim())
+}
+
+/// All values of a field.
+pub(crate) fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {
+    (fields.iter())
+        .filter(move |(field, _)| field == name)
+        .map(|(_, value)| value.as_str())
+}
+
 /// The query of a page.
 pub(crate) struct Asked<T>(pub(crate) T);
 

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::http::field::Field;
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
 use crate::http::text::checked_name;
 use mailgate_domain::accounts::{AppFields, Change};
 use mailgate_types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
@@ -146,15 +147,11 @@ fn checked_address(
     check: Check,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
-    let text = given.optional(field, errors)?;
-    if text.is_empty() {
-        return Some(text);
-    }
-    match check(&text, allow_private) {
-        Ok(()) => Some(text),
-        Err(error) => {
-            errors.push(FieldError::new(field, error.to_string()));
-            None
+    let text = given.optional(field, errors);
+    take(errors, field, text, |text| {
+        if !text.is_empty() {
+            check(text, allow_private)?;
         }
-    }
+        Ok::<_, InvalidWebAddress>(text.to_owned())
+    })
 }

@@ -1,20 +1,22 @@
 //! The fields of send keys, in requests and responses.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
 use crate::http::text::checked_name;
-use mailgate_domain::accounts::{NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey};
+use mailgate_domain::accounts::{
+    MOST_MAILBOXES, NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey,
+};
 use mailgate_types::expires_at::{Expiry, parse_expires_at};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
-
-/// The largest number of mailboxes that a key is restricted to.
-const MOST_MAILBOXES: usize = 100;
 
 /// A new send key.
 #[derive(Deserialize, Default, ToSchema)]
@@ -171,17 +173,11 @@ pub(crate) fn checked_expiry(
     now: DateTime<Utc>,
     errors: &mut Vec<FieldError>,
 ) -> Option<Expiry> {
-    let text = given.optional("expires_at", errors)?;
-    if text.is_empty() {
-        return Some(Expiry::Never);
-    }
-    match parse_expires_at(&text, now) {
-        Ok(at) => Some(Expiry::At(at)),
-        Err(error) => {
-            errors.push(FieldError::new("expires_at", error.to_string()));
-            None
-        }
-    }
+    let text = given.optional("expires_at", errors);
+    take(errors, "expires_at", text, |text| match text {
+        "" => Ok(Expiry::Never),
+        text => parse_expires_at(text, now).map(Expiry::At),
+    })
 }
 
 /// Parses every element of a list of at most `most`; reports each invalid one.
@@ -223,11 +219,8 @@ fn checked_networks(given: Field<List<String>>, errors: &mut Vec<FieldError>) ->
 fn checked_mailboxes(
     given: Field<List<String>>,
     errors: &mut Vec<FieldError>,
-) -> Option<Vec<CredentialId>> {
+) -> Option<BTreeSet<CredentialId>> {
     let read = |text: &str| (text.parse()).map_err(|_| "must be the ID of a mailbox, cred_…");
-    let mut ids: Vec<CredentialId> =
-        checked_list("credential_ids", given, MOST_MAILBOXES, read, errors)?;
-    ids.sort_unstable();
-    ids.dedup();
-    Some(ids)
+    let ids = checked_list("credential_ids", given, MOST_MAILBOXES, read, errors);
+    ids.map(|ids| ids.into_iter().collect())
 }

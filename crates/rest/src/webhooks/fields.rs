@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
 use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::signing_secret::SigningSecret;
@@ -58,7 +59,7 @@ impl RotateSecretRequest {
     pub(crate) fn validate(self) -> Result<Option<SigningSecret>, Problem> {
         let mut errors = Vec::new();
         let secret = self.secret.optional("secret", &mut errors);
-        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let secret = take(&mut errors, "secret", secret, SigningSecret::parse);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
@@ -70,11 +71,11 @@ impl CreateWebhookRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<NewConfiguration, Problem> {
         let mut errors = Vec::new();
         let url = self.url.required("url", &mut errors);
-        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.required("events", &mut errors);
         let events = events.and_then(|events| checked_events(events, &mut errors));
         let secret = self.secret.optional("secret", &mut errors);
-        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let secret = take(&mut errors, "secret", secret, SigningSecret::parse);
         let is_active = self.is_active.optional("is_active", &mut errors);
         match (url, events) {
             (Some(url), Some(events)) if errors.is_empty() => Ok(NewConfiguration {
@@ -92,7 +93,7 @@ impl ChangeWebhookRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<WebhookConfigChange, Problem> {
         let mut errors = Vec::new();
         let url = self.url.optional("url", &mut errors);
-        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.optional("events", &mut errors);
         let events = events.and_then(|events| checked_events(events, &mut errors));
         let is_active = self.is_active.optional("is_active", &mut errors);
@@ -107,14 +108,14 @@ impl ChangeWebhookRequest {
     }
 }
 
-fn checked_url(text: String, allow_private: bool, errors: &mut Vec<FieldError>) -> Option<String> {
-    match check_webhook_address(&text, allow_private) {
-        Ok(()) => Some(text),
-        Err(error) => {
-            errors.push(FieldError::new("url", error.to_string()));
-            None
-        }
-    }
+fn checked_url(
+    text: Option<String>,
+    allow_private: bool,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    take(errors, "url", text, |text| {
+        check_webhook_address(text, allow_private).map(|()| text.to_owned())
+    })
 }
 
 /// The given names, each once, in their order.
@@ -147,14 +148,4 @@ fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Ve
 pub(crate) fn not_in_the_catalogue() -> String {
     let names = EventName::ALL.map(EventName::as_str).join(", ");
     format!("must be one of {names}")
-}
-
-fn checked_secret(text: &str, errors: &mut Vec<FieldError>) -> Option<SigningSecret> {
-    match SigningSecret::parse(text) {
-        Ok(secret) => Some(secret),
-        Err(error) => {
-            errors.push(FieldError::new("secret", error.to_string()));
-            None
-        }
-    }
 }
