@@ -4,10 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::apps::send_key_fields::{checked_expiry, checked_list};
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
-use crate::http::text::checked_name;
+use crate::http::values::{checked_expiry, checked_list, checked_name};
 use mailgate_domain::accounts::{ApiSecretRow, NewApiSecret};
 use mailgate_types::expires_at::Expiry;
 use mailgate_types::moment::iso8601;
@@ -101,12 +100,8 @@ impl CreateApiSecretRequest {
 }
 
 fn checked_scopes(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Vec<Scope>> {
-    if matches!(given, Field::Absent) {
-        errors.push(FieldError::new("scopes", "is required"));
-        return None;
-    }
-    let read = |text: &str| text.parse::<Scope>();
-    let mut scopes = checked_list("scopes", given, MOST_SCOPES, read, errors)?;
+    let list = given.required("scopes", errors);
+    let mut scopes = checked_list("scopes", list, MOST_SCOPES, str::parse, errors)?;
     if scopes.is_empty() && errors.is_empty() {
         errors.push(FieldError::new("scopes", "must name at least one scope"));
     }

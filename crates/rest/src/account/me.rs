@@ -16,7 +16,7 @@ use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Described;
-use crate::http::text::{checked_email, checked_name};
+use crate::http::values::{checked_email, checked_name};
 use crate::openapi::enums::{AccountStatus, inlined};
 use mailgate_domain::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;

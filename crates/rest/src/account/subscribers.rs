@@ -14,7 +14,7 @@ use crate::http::authority::{ClientAddress, header, peer};
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
-use crate::http::text::{checked_email, checked_name};
+use crate::http::values::{checked_email, checked_name};
 use mailgate_domain::accounts::CreateError;
 use mailgate_server::stranger;
 use mailgate_types::audit::Author;

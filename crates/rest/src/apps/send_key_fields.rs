@@ -8,12 +8,11 @@ use utoipa::ToSchema;
 
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
-use crate::http::query::take;
-use crate::http::text::checked_name;
+use crate::http::values::{checked_expiry, checked_list, checked_name};
 use mailgate_domain::accounts::{
     MOST_MAILBOXES, NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey,
 };
-use mailgate_types::expires_at::{Expiry, parse_expires_at};
+use mailgate_types::expires_at::Expiry;
 use mailgate_types::ids::CredentialId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
@@ -167,52 +166,10 @@ impl ChangeSendKeyRequest {
     }
 }
 
-/// A future time, or an empty string for never.
-pub(crate) fn checked_expiry(
-    given: Field<String>,
-    now: DateTime<Utc>,
-    errors: &mut Vec<FieldError>,
-) -> Option<Expiry> {
-    let text = given.optional("expires_at", errors);
-    take(errors, "expires_at", text, |text| match text {
-        "" => Ok(Expiry::Never),
-        text => parse_expires_at(text, now).map(Expiry::At),
-    })
-}
-
-/// Parses every element of a list of at most `most`; reports each invalid one.
-pub(crate) fn checked_list<T, E: std::fmt::Display>(
-    field: &'static str,
-    given: Field<List<String>>,
-    most: usize,
-    read: impl Fn(&str) -> Result<T, E>,
-    errors: &mut Vec<FieldError>,
-) -> Option<Vec<T>> {
-    let list = given.optional(field, errors)?;
-    if list.length > most {
-        errors.push(FieldError::new(
-            field,
-            format!("must have at most {most} entries"),
-        ));
-        return None;
-    }
-    let mut values = Vec::new();
-    for (index, element) in list.kept.into_iter().enumerate() {
-        let name = format!("{field}[{index}]");
-        let Some(text) = element.element(name.clone(), errors) else {
-            continue;
-        };
-        match read(&text) {
-            Ok(value) => values.push(value),
-            Err(error) => errors.push(FieldError::new(name, error.to_string())),
-        }
-    }
-    Some(values)
-}
-
 fn checked_networks(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Networks> {
     let read = |text: &str| text.parse::<Network>();
-    let networks = checked_list("allowed_addresses", given, MOST_NETWORKS, read, errors);
+    let list = given.optional("allowed_addresses", errors);
+    let networks = checked_list("allowed_addresses", list, MOST_NETWORKS, read, errors);
     networks.map(|networks| networks.into_iter().collect())
 }
 
@@ -221,6 +178,7 @@ fn checked_mailboxes(
     errors: &mut Vec<FieldError>,
 ) -> Option<BTreeSet<CredentialId>> {
     let read = |text: &str| (text.parse()).map_err(|_| "must be the ID of a mailbox, cred_…");
-    let ids = checked_list("credential_ids", given, MOST_MAILBOXES, read, errors);
+    let list = given.optional("credential_ids", errors);
+    let ids = checked_list("credential_ids", list, MOST_MAILBOXES, read, errors);
     ids.map(|ids| ids.into_iter().collect())
 }

@@ -152,18 +152,17 @@ fn text(
     longest: usize,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
-    let text = given.optional(field, errors)?;
-    let detail = if text.is_empty() {
-        return None;
-    } else if text.chars().count() > longest {
-        format!("must have at most {longest} characters")
-    } else if text.contains(char::is_control) {
-        "must not contain control characters".to_owned()
-    } else {
-        return Some(text);
-    };
-    errors.push(FieldError::new(field, detail));
-    None
+    let text = given.optional(field, errors);
+    let text = text.filter(|text| !text.is_empty());
+    take(errors, field, text, |text| {
+        if text.chars().count() > longest {
+            Err(format!("must have at most {longest} characters"))
+        } else if text.contains(char::is_control) {
+            Err("must not contain control characters".to_owned())
+        } else {
+            Ok(text.to_owned())
+        }
+    })
 }
 
 /// Whether both URLs have the same origin.

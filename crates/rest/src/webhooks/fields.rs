@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
 use crate::http::query::take;
+use crate::http::values::checked_list;
 use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::signing_secret::SigningSecret;
@@ -73,7 +74,7 @@ impl CreateWebhookRequest {
         let url = self.url.required("url", &mut errors);
         let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.required("events", &mut errors);
-        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let events = checked_events(events, &mut errors);
         let secret = self.secret.optional("secret", &mut errors);
         let secret = take(&mut errors, "secret", secret, SigningSecret::parse);
         let is_active = self.is_active.optional("is_active", &mut errors);
@@ -95,7 +96,7 @@ impl ChangeWebhookRequest {
         let url = self.url.optional("url", &mut errors);
         let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.optional("events", &mut errors);
-        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let events = checked_events(events, &mut errors);
         let is_active = self.is_active.optional("is_active", &mut errors);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
@@ -119,26 +120,20 @@ fn checked_url(
 }
 
 /// The given names, each once, in their order.
-fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Vec<EventName>> {
-    if list.length == 0 {
+fn checked_events(
+    list: Option<List<String>>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Vec<EventName>> {
+    if list.as_ref().is_some_and(|list| list.length == 0) {
         errors.push(FieldError::new("events", "must name at least one event"));
         return None;
     }
-    if list.length > MOST_EVENTS {
-        let detail = format!("must have at most {MOST_EVENTS} entries");
-        errors.push(FieldError::new("events", detail));
-        return None;
-    }
+    let read = |text: &str| text.parse().map_err(|_| not_in_the_catalogue());
+    let given = checked_list("events", list, MOST_EVENTS, read, errors)?;
     let mut events = Vec::new();
-    for (position, given) in list.kept.into_iter().enumerate() {
-        let field = format!("events[{position}]");
-        let Some(text) = given.element(field.clone(), errors) else {
-            continue;
-        };
-        match text.parse() {
-            Ok(event) if events.contains(&event) => {}
-            Ok(event) => events.push(event),
-            Err(_) => errors.push(FieldError::new(field, not_in_the_catalogue())),
+    for event in given {
+        if !events.contains(&event) {
+            events.push(event);
         }
     }
     Some(events)
