@@ -41,7 +41,9 @@ pub use keys::api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
 pub use keys::marks::AppKey;
 pub use keys::minted::{ChangedEmail, Minted};
 pub use keys::renew::{RenewError, Renewal, RestoredEmail};
-pub use keys::send_keys::{MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey};
+pub use keys::send_keys::{
+    MOST_MAILBOXES, MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey,
+};
 pub use keys::show::{AppCredentials, ShowError, WebhookSecrets};
 use keys::uses::KeyUses;
 pub use mailgate_storage::api_secrets::{ApiSecretRow, Limited, Opened};

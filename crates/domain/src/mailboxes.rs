@@ -45,8 +45,8 @@ pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun};
 pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{
-    ConnectSession, CreateSessionError, CreatedSession, LONGEST_SESSION, SessionError,
-    SessionRequest,
+    ConnectSession, CreateSessionError, CreatedSession, LONGEST_SESSION, SESSION_LIFE,
+    SessionError, SessionRequest, USER_ID_LENGTH,
 };
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;

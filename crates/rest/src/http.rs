@@ -17,6 +17,7 @@ pub(super) mod query;
 pub(super) mod request;
 pub(super) mod shared;
 pub(super) mod state;
+pub(super) mod values;
 pub(super) mod visitor;
 pub(super) mod visits;
 pub(super) mod whole_body;

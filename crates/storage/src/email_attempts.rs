@@ -13,8 +13,8 @@ pub struct LoggedAttempt {
     pub number: i32,
     /// When it began.
     pub at: DateTime<Utc>,
-    /// How long it took, in milliseconds.
-    pub duration_ms: i64,
+    /// How long it took, in milliseconds; `None` if it wasn't recorded.
+    pub duration_ms: Option<i64>,
     /// Its outcome.
     pub status: LogStatus,
     /// Why it failed.

@@ -31,6 +31,7 @@ pub mod message_id;
 pub mod message_parser;
 pub mod metadata;
 pub mod moment;
+pub mod name;
 pub mod named_address;
 pub mod neighbourhood;
 pub mod networks;

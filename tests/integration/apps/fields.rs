@@ -18,6 +18,9 @@ async fn each_wrong_field_is_named() {
     for name in [
         json!(""),
         json!("  \u{a0}"),
+        json!("\u{200b}"),
+        json!(" \u{2060}\u{3164}"),
+        json!("\u{200b}\u{7}"),
         json!("x".repeat(256)),
         json!("é".repeat(256)),
         json!("a\u{0}b"),
@@ -123,6 +126,8 @@ async fn what_is_just_within_the_limits_is_taken() {
     assert_eq!(longest.len(), 2_048);
     for body in [
         json!({ "name": "é".repeat(255) }),
+        // Joiners stay where they join something.
+        json!({ "name": "x\u{200d}y" }),
         json!({ "name": "x", "logo_url": longest, "webhook_url": longest }),
         json!({ "name": "x", "logo_url": "", "webhook_url": "", "callback_url": "" }),
         json!({ "name": "x", "logo_url": null, "multiuser": null, "multilink": null }),

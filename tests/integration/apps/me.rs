@@ -96,6 +96,7 @@ async fn a_subscriber_changes_its_label_and_address() {
     };
     for (body, wrong) in [
         (json!({ "label": " " }), vec!["label"]),
+        (json!({ "label": "\u{200b}" }), vec!["label"]),
         (
             json!({ "label": "a\nb", "email": "nobody" }),
             vec!["email", "label"],

@@ -49,6 +49,10 @@ async fn with_the_token_a_subscriber_is_made_who_can_work() {
         (json!({ "label": "", "email": "x" }), vec!["email", "label"]),
         (json!({ "label": 1, "email": [] }), vec!["email", "label"]),
         (
+            json!({ "label": "\u{200b}", "email": "a@example.com" }),
+            vec!["label"],
+        ),
+        (
             json!({ "label": "x".repeat(256), "email": "a@example.com" }),
             vec!["label"],
         ),

@@ -234,6 +234,10 @@ async fn wrong_fields_are_named_and_twenty_are_enough() {
     for (fields, wrong) in [
         (json!({}), vec!["name", "scopes"]),
         (json!({ "name": "", "scopes": [] }), vec!["name"]),
+        (
+            json!({ "name": "\u{200b}", "scopes": scopes(1) }),
+            vec!["name"],
+        ),
         (json!({ "name": "x", "scopes": [] }), vec!["scopes"]),
         (
             json!({ "name": "x", "scopes": "apps:read" }),

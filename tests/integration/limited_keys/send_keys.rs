@@ -223,6 +223,7 @@ async fn wrong_fields_are_named() {
         (json!({}), vec!["name"]),
         (json!({ "name": " " }), vec!["name"]),
         (json!({ "name": "x".repeat(256) }), vec!["name"]),
+        (json!({ "name": "\u{200b}" }), vec!["name"]),
         (json!({ "name": "a\u{0}b" }), vec!["name"]),
         (
             json!({ "name": 7, "expires_at": 7, "allowed_addresses": "10.0.0.0/8", "credential_ids": {} }),

@@ -21,6 +21,12 @@ use mailgate_types::secrets::PushableKey;
 /// How long a session lasts at most.
 pub const LONGEST_SESSION: TimeDelta = TimeDelta::days(7);
 
+/// How long a session lasts by default.
+pub const SESSION_LIFE: TimeDelta = TimeDelta::days(1);
+
+/// Longest ID that an app gives a user, in characters.
+pub const USER_ID_LENGTH: usize = 255;
+
 /// The sealing context of sessions.
 const CONTEXT: &str = "connect session";
 
@@ -74,8 +80,8 @@ impl ConnectSession {
 /// A newly created session.
 #[derive(Debug)]
 pub struct CreatedSession {
-    /// The sealed session.
-    pub token: String,
+    /// The path and query of its link, below the gateway's public address.
+    pub link: String,
     /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
@@ -148,7 +154,10 @@ impl Mailboxes {
         }));
         transaction.commit_change(entry).await?;
         Ok(CreatedSession {
-            token: self.seal_session(&session)?,
+            link: format!(
+                "/connect/{pushable_key}?session={}",
+                self.seal_session(&session)?
+            ),
             expires_at: session.expires_at,
         })
     }

@@ -9,7 +9,7 @@ use mailgate_storage::{
     bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
 };
 use mailgate_types::ids::{LogId, SubscriberId};
-use mailgate_types::log_status::CANCELLED;
+use mailgate_types::log_status::{CANCELLED, LogStatus};
 use mailgate_types::send_at::FURTHEST;
 
 /// A message that was found.
@@ -53,7 +53,17 @@ impl Reports {
             let scheduled = waiting::find_scheduled(&mut snapshot, subscriber, id).await?;
             return Ok(scheduled.map(|it| FoundMessage::Scheduled(Box::new(it))));
         };
-        let attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        let mut attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        // A message that was sent at its first attempt has no attempt rows.
+        if attempts.is_empty() && details.log.status == LogStatus::Sent {
+            attempts.push(LoggedAttempt {
+                number: 1,
+                at: details.log.sent_at,
+                duration_ms: None,
+                status: LogStatus::Sent,
+                error_message: None,
+            });
+        }
         let bounces = bounces::of_log(&mut snapshot, id).await?;
         let replies = replies::of_log(&mut snapshot, id, MOST_OF_A_MESSAGE).await?;
         let webhook_deliveries =

@@ -9,7 +9,6 @@ use super::{Delivery, Webhooks};
 use mailgate_storage::webhook_deliveries::list;
 use mailgate_storage::webhook_endpoints;
 use mailgate_types::ids::{EndpointId, SubscriberId, WebhookMessageId};
-use mailgate_types::web_address::{InvalidWebAddress, check_webhook_address};
 
 pub use mailgate_storage::webhook_endpoints::OwnedEndpoint;
 
@@ -109,14 +108,6 @@ impl Webhooks {
     ) -> Result<Vec<Delivery>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         list::of_message(&mut connection, endpoint, message).await
-    }
-
-    /// Validates the URL of an endpoint.
-    ///
-    /// # Errors
-    /// Why the URL is rejected.
-    pub fn check_url(&self, url: &str) -> Result<(), InvalidWebAddress> {
-        check_webhook_address(url, self.settings.allow_private)
     }
 }
 

@@ -1,6 +1,5 @@
 //! A link to connect a mailbox: built from the app's values for the user, with its QR code.
 
-use chrono::TimeDelta;
 use serde::Deserialize;
 
 use crate::page::frame::query;
@@ -8,16 +7,12 @@ use crate::page::qr_code::{Drawing, draw};
 use crate::page::words::Moment;
 use crate::page::wrong::Wrong;
 use mailgate_domain::accounts::App;
-use mailgate_domain::mailboxes::{CreateSessionError, Mailboxes, SessionRequest};
+use mailgate_domain::mailboxes::{
+    CreateSessionError, Mailboxes, SESSION_LIFE, SessionRequest, USER_ID_LENGTH,
+};
 use mailgate_types::audit::Author;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::plugin::Plugin;
-
-/// How long a personal link lasts.
-const LIFE: TimeDelta = TimeDelta::days(1);
-
-/// Longest ID that an app gives a user, in characters.
-const USER_ID: usize = 255;
 
 /// The form for a link.
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +53,7 @@ impl LinkForm {
         let mut wrong = Wrong::default();
         let user_id = given(&self.user_id);
         match user_id {
-            Some(id) if id.chars().count() > USER_ID || id.contains(char::is_control) => {
+            Some(id) if id.chars().count() > USER_ID_LENGTH || id.contains(char::is_control) => {
                 wrong.add("user_id", "Enter at most 255 characters.");
             }
             None if app.multiuser => {
@@ -101,7 +96,6 @@ impl Wanted {
         base_url: &str,
         author: Author,
     ) -> Result<Link, CreateSessionError> {
-        let way = format!("{base_url}/connect/{}", app.pushable_key);
         let (url, expires_at) = if self.is_personal {
             let request = SessionRequest {
                 user_id: self.user_id,
@@ -109,13 +103,12 @@ impl Wanted {
                 login_hint: self.expected_email.clone(),
                 expected_email: self.expected_email,
                 callback_url: None,
-                life: LIFE,
+                life: SESSION_LIFE,
             };
             let session = mailboxes.create_session(app.id, &app.pushable_key, request, author);
             let session = session.await?;
-            let parameters = query(&[("session", &session.token)]);
             let expires_at = Moment::new(session.expires_at);
-            (format!("{way}?{parameters}"), Some(expires_at))
+            (format!("{base_url}{}", session.link), Some(expires_at))
         } else {
             let parameters = [
                 ("plugin", self.plugin.map(Plugin::as_str)),
@@ -126,6 +119,7 @@ impl Wanted {
                 .into_iter()
                 .filter_map(|(name, value)| Some((name, value?)))
                 .collect();
+            let way = format!("{base_url}/connect/{}", app.pushable_key);
             if parameters.is_empty() {
                 (way, None)
             } else {

@@ -16,7 +16,7 @@ use crate::page::session::Guest;
 use crate::page::words::Moment;
 use crate::page::{page, see};
 use crate::settings::secret::{Proof, Renewal, check};
-use mailgate_domain::accounts::{AppKey, RenewError, ShowError, Visitor, WebhookSecrets};
+use mailgate_domain::accounts::{AppKey, RenewError, Visitor, WebhookSecrets};
 
 /// The path parameters.
 #[derive(Deserialize)]
@@ -59,13 +59,6 @@ async fn prove(
     checked.map_err(|problem| problem.leading("Back to the app", owned.path()))
 }
 
-fn unshown(error: &ShowError) -> PortalProblem {
-    match error {
-        ShowError::Database(error) => PortalProblem::database(error),
-        error => PortalProblem::internal(error),
-    }
-}
-
 /// The response if nothing was renewed.
 fn unrenewed(owned: &OwnedApp, error: &RenewError) -> Result<Response, PortalProblem> {
     Err(match error {
@@ -96,17 +89,13 @@ pub(crate) async fn reveal(
     let body = AppPage::load(&state, &owned).await;
     let body = match key {
         AppKey::Send => {
-            let shown = accounts.reveal_send_key(id, owned.session.author()).await;
-            let shown = shown.map_err(|error| unshown(&error))?;
+            let shown = accounts.reveal_send_key(id, owned.session.author()).await?;
             let shown = shown.ok_or_else(PortalProblem::not_found)?;
             body.with_send_key(&state, shown.expose())
         }
         AppKey::Webhook => {
-            let shown = accounts
-                .reveal_webhook_secret(id, owned.session.author())
-                .await;
-            let shown = shown.map_err(|error| unshown(&error))?;
-            let shown = shown.ok_or_else(PortalProblem::not_found)?;
+            let shown = accounts.reveal_webhook_secret(id, owned.session.author());
+            let shown = shown.await?.ok_or_else(PortalProblem::not_found)?;
             with_webhook_secret(body, &shown)
         }
         // It is public.

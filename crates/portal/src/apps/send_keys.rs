@@ -9,11 +9,9 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use crate::PortalState;
-use crate::page::fields::Sent;
+use crate::page::fields::{Fields, Sent, value, values};
 use crate::page::frame::{Frame, Section};
-use crate::page::key_form::{
-    DeleteKeyPage, Fields, NewKeyPage, checked_end, checked_name, status, value, values,
-};
+use crate::page::key_form::{DeleteKeyPage, NewKeyPage, checked_end, checked_name, status};
 use crate::page::owned_app::OwnedApp;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Guest;
@@ -21,12 +19,11 @@ use crate::page::words::Moment;
 use crate::page::wrong::Wrong;
 use crate::page::{page, see};
 use crate::settings::secret::{Proof, check};
-use mailgate_domain::accounts::{MOST_SEND_KEYS, NewSendKey, SendKeyError, SendKeyRow};
+use mailgate_domain::accounts::{
+    MOST_MAILBOXES, MOST_SEND_KEYS, NewSendKey, SendKeyError, SendKeyRow,
+};
 use mailgate_types::ids::{CredentialId, SendKeyId};
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
-
-/// Maximum number of mailboxes offered.
-const MOST_MAILBOXES: usize = 100;
 
 /// A key in the table.
 pub(crate) struct KeyRow {
@@ -155,16 +152,12 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewSendKey, Wrong> {
         wrong.add("credential_ids", "Choose mailboxes of this app.");
     }
     match (networks, mailboxes) {
-        (Some(networks), Some(mut mailboxes)) if wrong.is_empty() => {
-            mailboxes.sort_unstable();
-            mailboxes.dedup();
-            Ok(NewSendKey {
-                name,
-                expires_at,
-                allowed: networks.into_iter().collect::<Networks>(),
-                mailboxes,
-            })
-        }
+        (Some(networks), Some(mailboxes)) if wrong.is_empty() => Ok(NewSendKey {
+            name,
+            expires_at,
+            allowed: networks.into_iter().collect::<Networks>(),
+            mailboxes: mailboxes.into_iter().collect(),
+        }),
         _ => Err(wrong),
     }
 }

@@ -47,11 +47,10 @@ pub(crate) async fn reconnect(
     let minted = minted.await?;
     let (section, title) = (Section::Mailboxes, "Reconnect link");
     let slug = Some(mailbox.slug.as_str());
-    let (base_url, key, token) = (&state.base_url, &mailbox.pushable_key, &minted.token);
     let body = LinkPage {
         frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
         id: mailbox.id,
-        url: format!("{base_url}/connect/{key}?session={token}"),
+        url: format!("{}{}", state.base_url, minted.link),
         expires_at: Moment::new(minted.expires_at),
         email: mailbox.email,
     };

@@ -8,7 +8,6 @@ use mailgate_domain::reports::{
 };
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::door::Door;
-use mailgate_types::log_status::LogStatus;
 
 /// A past or future event.
 pub(crate) struct Happening {
@@ -67,7 +66,10 @@ impl Happening {
     }
 
     fn attempt(attempt: &LoggedAttempt) -> Self {
-        let title = format!("Attempt {} ({} ms)", attempt.number, attempt.duration_ms);
+        let title = match attempt.duration_ms {
+            Some(duration) => format!("Attempt {} ({duration} ms)", attempt.number),
+            None => format!("Attempt {}", attempt.number),
+        };
         let words = attempt.error_message.clone().unwrap_or_default();
         Self::new(attempt.at, title, status(attempt.status.as_str(), false)).saying(words)
     }
@@ -126,11 +128,6 @@ pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
     let accepted = (!was_scheduled).then_some(accepted);
     let mut all = vec![Happening::accepted(accepted, detail.details.door)];
     all.extend(detail.attempts.iter().map(Happening::attempt));
-    // A message that was sent at its first attempt has no attempt rows.
-    if detail.attempts.is_empty() && log.status == LogStatus::Sent {
-        let sent = status(log.status.as_str(), false);
-        all.push(Happening::new(log.sent_at, "Attempt 1", sent));
-    }
     all.extend(detail.bounces.iter().map(Happening::bounce));
     all.extend(detail.replies.iter().map(Happening::reply));
     all.extend(detail.webhook_deliveries.iter().map(Happening::delivery));

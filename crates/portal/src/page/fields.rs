@@ -9,9 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::problem::PortalProblem;
 use crate::PortalState;
-
-/// Longest display name, in characters.
-const LABEL: usize = 255;
+use mailgate_types::name::{InvalidName, check_name};
 
 /// A submitted form.
 #[derive(Default)]
@@ -44,6 +42,22 @@ impl<T: DeserializeOwned> OptionalFromRequest<PortalState> for Sent<T> {
         let sent = <Self as FromRequest<PortalState>>::from_request(request, state).await;
         sent.map(Some)
     }
+}
+
+/// The fields of a form, with all their values.
+pub(crate) type Fields = Vec<(String, String)>;
+
+/// The value of a field; empty if it is missing.
+pub(crate) fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
+    let found = fields.iter().find(|(field, _)| field == name);
+    found.map_or("", |(_, value)| value.trim())
+}
+
+/// All values of a field.
+pub(crate) fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {
+    (fields.iter())
+        .filter(move |(field, _)| field == name)
+        .map(|(_, value)| value.as_str())
 }
 
 /// The query of a page.
@@ -129,23 +143,13 @@ impl Common {
 /// A display name, or the error.
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
-    if text.chars().all(is_invisible) {
-        Err("Enter a name.")
-    } else if text.chars().count() > LABEL || text.contains(char::is_control) {
-        Err("Enter a name of at most 255 characters, without control characters.")
-    } else {
-        Ok(text.to_owned())
+    match check_name(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(InvalidName::Empty) => Err("Enter a name."),
+        Err(InvalidName::TooLong | InvalidName::ControlCharacters) => {
+            Err("Enter a name of at most 255 characters, without control characters.")
+        }
     }
-}
-
-/// Whether a character is invisible: spaces, joiners, fillers and direction marks.
-fn is_invisible(character: char) -> bool {
-    character.is_whitespace()
-        || matches!(character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A portal path to continue to. Anything else could redirect people from our sign-in to another site.
@@ -200,14 +204,8 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(label(" Ada "), Ok("Ada".to_owned()));
-        for wrong in [
-            "",
-            "  ",
-            "\u{200b}",
-            "\u{3164}\u{200d}",
-            "a\u{7}",
-            &"x".repeat(256),
-        ] {
+        assert_eq!(label(" \u{200b} "), Err("Enter a name."));
+        for wrong in ["a\u{7}", &"x".repeat(256)] {
             assert!(label(wrong).is_err(), "{wrong}");
         }
     }

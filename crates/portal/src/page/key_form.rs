@@ -6,27 +6,11 @@ use askama::Template;
 use axum::http::StatusCode;
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 
-use super::fields::label;
+use super::fields::{Fields, label, value};
 use super::frame::Frame;
 use super::wrong::Wrong;
 use mailgate_types::expires_at::parse_expires_at;
 use mailgate_types::moment::iso8601;
-
-/// The fields of a form, with all their values.
-pub(crate) type Fields = Vec<(String, String)>;
-
-/// The value of a field; empty if it is missing.
-pub(crate) fn value<'a>(fields: &'a Fields, name: &str) -> &'a str {
-    let found = fields.iter().find(|(field, _)| field == name);
-    found.map_or("", |(_, value)| value.trim())
-}
-
-/// All values of a field.
-pub(crate) fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {
-    (fields.iter())
-        .filter(move |(field, _)| field == name)
-        .map(|(_, value)| value.as_str())
-}
 
 /// The name of a key.
 pub(crate) fn checked_name(fields: &Fields, wrong: &mut Wrong) -> String {

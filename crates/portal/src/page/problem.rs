@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::frame::Frame;
 use crate::PortalState;
 use crate::page::page;
-use mailgate_domain::accounts::credential_has_ended;
+use mailgate_domain::accounts::{ShowError, credential_has_ended};
 use mailgate_domain::mailboxes::CreateSessionError;
 use mailgate_server::failure::Failure;
 
@@ -236,6 +236,15 @@ impl From<CreateSessionError> for PortalProblem {
             CreateSessionError::Database(error) => Self::database(&error),
             error @ CreateSessionError::Suspended(_) => Self::suspended(&error),
             error @ CreateSessionError::Seal(_) => Self::internal(&error),
+        }
+    }
+}
+
+impl From<ShowError> for PortalProblem {
+    fn from(error: ShowError) -> Self {
+        match error {
+            ShowError::Database(error) => Self::database(&error),
+            error => Self::internal(&error),
         }
     }
 }

@@ -9,11 +9,9 @@ use axum::response::Response;
 
 use super::secret::{Proof, check};
 use crate::PortalState;
-use crate::page::fields::Sent;
+use crate::page::fields::{Fields, Sent, value, values};
 use crate::page::frame::{Frame, Section};
-use crate::page::key_form::{
-    DeleteKeyPage, Fields, NewKeyPage, checked_end, checked_name, status, value, values,
-};
+use crate::page::key_form::{DeleteKeyPage, NewKeyPage, checked_end, checked_name, status};
 use crate::page::problem::PortalProblem;
 use crate::page::session::{Guest, Session};
 use crate::page::words::Moment;

@@ -18,7 +18,7 @@ use crate::page::words::{Moment, number};
 use crate::page::{page, see};
 use crate::sign_in::subscriber_of;
 use mailgate_domain::accounts::{
-    self, Accounts, LISTED, Minted, RenewError, RestoredEmail, ShowError, Visitor,
+    self, Accounts, LISTED, Minted, RenewError, RestoredEmail, Visitor,
 };
 use mailgate_types::secrets::ApiSecret;
 use mailgate_types::sign_in::SignedInBy;
@@ -138,11 +138,7 @@ pub(crate) async fn reveal(
     let secret = state
         .accounts
         .reveal_api_secret(&session.subscriber, session.author())
-        .await;
-    let secret = secret.map_err(|error| match error {
-        ShowError::Database(error) => PortalProblem::database(&error),
-        error => PortalProblem::internal(&error),
-    })?;
+        .await?;
     let frame = Frame::load(
         &state,
         &session.subscriber,

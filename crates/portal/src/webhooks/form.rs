@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::secret::{SecretPage, refused};
 use crate::PortalState;
-use crate::page::fields::{Asked, Common, Sent};
+use crate::page::fields::{Asked, Common, Fields, Sent, value, values};
 use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
@@ -17,9 +17,7 @@ use mailgate_domain::accounts::NamedApp;
 use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
-
-/// The fields of a form, with all their values.
-type Fields = Vec<(String, String)>;
+use mailgate_types::web_address::check_webhook_address;
 
 /// An event in the form.
 struct Choice {
@@ -64,23 +62,17 @@ struct Filled {
 
 impl Filled {
     fn read(state: &PortalState, fields: &Fields) -> Self {
-        let value = |name: &str| {
-            let found = fields.iter().find(|(field, _)| field == name);
-            found.map_or("", |(_, value)| value.trim())
-        };
-        let url = value("url").to_owned();
-        let is_chosen = |event: &EventName| {
-            let mut given = fields.iter().filter(|(field, _)| field == "events");
-            given.any(|(_, name)| name == event.as_str())
-        };
+        let url = value(fields, "url").to_owned();
+        let is_chosen =
+            |event: &EventName| values(fields, "events").any(|name| name == event.as_str());
         let events: Vec<_> = EventName::ALL.into_iter().filter(is_chosen).collect();
-        let wrong_url = match state.webhooks.check_url(&url) {
+        let wrong_url = match check_webhook_address(&url, state.allow_private) {
             Ok(()) => String::new(),
             Err(error) => format!("The URL {error}."),
         };
         Self {
-            app: value("app").to_owned(),
-            made: value("made").to_owned(),
+            app: value(fields, "app").to_owned(),
+            made: value(fields, "made").to_owned(),
             wrong_url,
             wrong_events: if events.is_empty() {
                 "Choose at least one event."

@@ -4,10 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::apps::fields::checked_text;
-use crate::apps::send_key_fields::{checked_expiry, checked_list};
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::values::{checked_expiry, checked_list, checked_name};
 use mailgate_domain::accounts::{ApiSecretRow, NewApiSecret};
 use mailgate_types::expires_at::Expiry;
 use mailgate_types::moment::iso8601;
@@ -86,7 +85,7 @@ impl CreateApiSecretRequest {
     pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewApiSecret, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let scopes = checked_scopes(self.scopes, &mut errors);
         let expires_at = checked_expiry(self.expires_at, now, &mut errors);
         match (name, scopes) {
@@ -101,12 +100,8 @@ impl CreateApiSecretRequest {
 }
 
 fn checked_scopes(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Vec<Scope>> {
-    if matches!(given, Field::Absent) {
-        errors.push(FieldError::new("scopes", "is required"));
-        return None;
-    }
-    let read = |text: &str| text.parse::<Scope>();
-    let mut scopes = checked_list("scopes", given, MOST_SCOPES, read, errors)?;
+    let list = given.required("scopes", errors);
+    let mut scopes = checked_list("scopes", list, MOST_SCOPES, str::parse, errors)?;
     if scopes.is_empty() && errors.is_empty() {
         errors.push(FieldError::new("scopes", "must name at least one scope"));
     }

@@ -10,13 +10,13 @@ use utoipa::ToSchema;
 
 use super::minted_since::{MintedSince, RenewalQuery};
 use crate::AppState;
-use crate::apps::fields::{checked_email, checked_text};
 use crate::http::access::{MainSecret, MeRead};
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Described;
+use crate::http::values::{checked_email, checked_name};
 use crate::openapi::enums::{AccountStatus, inlined};
 use mailgate_domain::accounts::{EmailChangeError, RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
@@ -75,7 +75,7 @@ impl ChangeMeRequest {
     fn validate(self) -> Result<SubscriberChange, Problem> {
         let mut errors = Vec::new();
         let label = self.label.optional("label", &mut errors);
-        let label = checked_text("label", label, &mut errors);
+        let label = checked_name("label", label, &mut errors);
         let email = self.email.optional("email", &mut errors);
         let email = checked_email("email", email, &mut errors);
         if !errors.is_empty() {

@@ -10,11 +10,11 @@ use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
 use crate::AppState;
-use crate::apps::fields::{checked_email, checked_text};
 use crate::http::authority::{ClientAddress, header, peer};
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
+use crate::http::values::{checked_email, checked_name};
 use mailgate_domain::accounts::CreateError;
 use mailgate_server::stranger;
 use mailgate_types::audit::Author;
@@ -95,7 +95,7 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<CreatedSubscriber>), Problem> {
     let mut errors = Vec::new();
     let label = request.label.required("label", &mut errors);
-    let label = checked_text("label", label, &mut errors);
+    let label = checked_name("label", label, &mut errors);
     let email = request.email.required("email", &mut errors);
     let email = checked_email("email", email, &mut errors);
     let (Some(label), Some(email)) = (label, email) else {

@@ -5,12 +5,10 @@ use utoipa::ToSchema;
 
 use crate::http::field::Field;
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
+use crate::http::values::checked_name;
 use mailgate_domain::accounts::{AppFields, Change};
-use mailgate_types::email_address::EmailAddress;
 use mailgate_types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
-
-/// Longest name, in characters.
-const NAME_LENGTH: usize = 255;
 
 /// A new app.
 #[derive(Deserialize, Default, ToSchema)]
@@ -76,7 +74,7 @@ impl CreateAppRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<AppFields, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let mut address = |field: &'static str, given: Field<String>, check: Check| {
             checked_address(field, given, allow_private, check, &mut errors).unwrap_or_default()
         };
@@ -109,7 +107,7 @@ impl ChangeAppRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<Change, Problem> {
         let mut errors = Vec::new();
         let name = self.name.optional("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let mut address = |field: &'static str, given: Field<String>, check: Check| {
             checked_address(field, given, allow_private, check, &mut errors)
         };
@@ -138,53 +136,6 @@ impl ChangeAppRequest {
     }
 }
 
-/// A readable name: not blank, no control characters.
-pub(crate) fn checked_text(
-    field: &'static str,
-    text: Option<String>,
-    errors: &mut Vec<FieldError>,
-) -> Option<String> {
-    let text = text?;
-    if text.trim().is_empty() {
-        errors.push(FieldError::new(field, "must not be empty"));
-        return None;
-    }
-    plain_text(field, text, NAME_LENGTH, errors)
-}
-
-/// One email address, without quotes: it is shown in mails to others.
-pub(crate) fn checked_email(
-    field: &'static str,
-    text: Option<String>,
-    errors: &mut Vec<FieldError>,
-) -> Option<EmailAddress> {
-    let parsed = EmailAddress::parse(&text?).ok();
-    let parsed = parsed.filter(EmailAddress::is_plain);
-    if parsed.is_none() {
-        let detail = "must be one email address, without quotation marks";
-        errors.push(FieldError::new(field, detail));
-    }
-    parsed
-}
-
-/// A string of at most `longest` characters, without control characters.
-pub(crate) fn plain_text(
-    field: &'static str,
-    text: String,
-    longest: usize,
-    errors: &mut Vec<FieldError>,
-) -> Option<String> {
-    let detail = if text.chars().count() > longest {
-        format!("must have at most {longest} characters")
-    } else if text.chars().any(char::is_control) {
-        "must not contain control characters".to_owned()
-    } else {
-        return Some(text);
-    };
-    errors.push(FieldError::new(field, detail));
-    None
-}
-
 /// The rule for an address, depending on whether private ones are allowed.
 type Check = fn(&str, bool) -> Result<(), InvalidWebAddress>;
 
@@ -196,15 +147,11 @@ fn checked_address(
     check: Check,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
-    let text = given.optional(field, errors)?;
-    if text.is_empty() {
-        return Some(text);
-    }
-    match check(&text, allow_private) {
-        Ok(()) => Some(text),
-        Err(error) => {
-            errors.push(FieldError::new(field, error.to_string()));
-            None
+    let text = given.optional(field, errors);
+    take(errors, field, text, |text| {
+        if !text.is_empty() {
+            check(text, allow_private)?;
         }
-    }
+        Ok::<_, InvalidWebAddress>(text.to_owned())
+    })
 }

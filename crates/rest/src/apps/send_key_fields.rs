@@ -1,20 +1,21 @@
 //! The fields of send keys, in requests and responses.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::checked_text;
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
-use mailgate_domain::accounts::{NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey};
-use mailgate_types::expires_at::{Expiry, parse_expires_at};
+use crate::http::values::{checked_expiry, checked_list, checked_name};
+use mailgate_domain::accounts::{
+    MOST_MAILBOXES, NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey,
+};
+use mailgate_types::expires_at::Expiry;
 use mailgate_types::ids::CredentialId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
-
-/// The largest number of mailboxes that a key is restricted to.
-const MOST_MAILBOXES: usize = 100;
 
 /// A new send key.
 #[derive(Deserialize, Default, ToSchema)]
@@ -131,7 +132,7 @@ impl CreateSendKeyRequest {
     pub(crate) fn validate(self, now: DateTime<Utc>) -> Result<NewSendKey, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
-        let name = checked_text("name", name, &mut errors);
+        let name = checked_name("name", name, &mut errors);
         let expires_at = checked_expiry(self.expires_at, now, &mut errors);
         let allowed = checked_networks(self.allowed_addresses, &mut errors);
         let mailboxes = checked_mailboxes(self.credential_ids, &mut errors);
@@ -152,7 +153,7 @@ impl ChangeSendKeyRequest {
         let mut errors = Vec::new();
         let name = self.name.optional("name", &mut errors);
         let change = SendKeyChange {
-            name: checked_text("name", name, &mut errors),
+            name: checked_name("name", name, &mut errors),
             expires_at: checked_expiry(self.expires_at, now, &mut errors),
             allowed: checked_networks(self.allowed_addresses, &mut errors),
             mailboxes: checked_mailboxes(self.credential_ids, &mut errors),
@@ -165,69 +166,19 @@ impl ChangeSendKeyRequest {
     }
 }
 
-/// A future time, or an empty string for never.
-pub(crate) fn checked_expiry(
-    given: Field<String>,
-    now: DateTime<Utc>,
-    errors: &mut Vec<FieldError>,
-) -> Option<Expiry> {
-    let text = given.optional("expires_at", errors)?;
-    if text.is_empty() {
-        return Some(Expiry::Never);
-    }
-    match parse_expires_at(&text, now) {
-        Ok(at) => Some(Expiry::At(at)),
-        Err(error) => {
-            errors.push(FieldError::new("expires_at", error.to_string()));
-            None
-        }
-    }
-}
-
-/// Parses every element of a list of at most `most`; reports each invalid one.
-pub(crate) fn checked_list<T, E: std::fmt::Display>(
-    field: &'static str,
-    given: Field<List<String>>,
-    most: usize,
-    read: impl Fn(&str) -> Result<T, E>,
-    errors: &mut Vec<FieldError>,
-) -> Option<Vec<T>> {
-    let list = given.optional(field, errors)?;
-    if list.length > most {
-        errors.push(FieldError::new(
-            field,
-            format!("must have at most {most} entries"),
-        ));
-        return None;
-    }
-    let mut values = Vec::new();
-    for (index, element) in list.kept.into_iter().enumerate() {
-        let name = format!("{field}[{index}]");
-        let Some(text) = element.element(name.clone(), errors) else {
-            continue;
-        };
-        match read(&text) {
-            Ok(value) => values.push(value),
-            Err(error) => errors.push(FieldError::new(name, error.to_string())),
-        }
-    }
-    Some(values)
-}
-
 fn checked_networks(given: Field<List<String>>, errors: &mut Vec<FieldError>) -> Option<Networks> {
     let read = |text: &str| text.parse::<Network>();
-    let networks = checked_list("allowed_addresses", given, MOST_NETWORKS, read, errors);
+    let list = given.optional("allowed_addresses", errors);
+    let networks = checked_list("allowed_addresses", list, MOST_NETWORKS, read, errors);
     networks.map(|networks| networks.into_iter().collect())
 }
 
 fn checked_mailboxes(
     given: Field<List<String>>,
     errors: &mut Vec<FieldError>,
-) -> Option<Vec<CredentialId>> {
+) -> Option<BTreeSet<CredentialId>> {
     let read = |text: &str| (text.parse()).map_err(|_| "must be the ID of a mailbox, cred_…");
-    let mut ids: Vec<CredentialId> =
-        checked_list("credential_ids", given, MOST_MAILBOXES, read, errors)?;
-    ids.sort_unstable();
-    ids.dedup();
-    Some(ids)
+    let list = given.optional("credential_ids", errors);
+    let ids = checked_list("credential_ids", list, MOST_MAILBOXES, read, errors);
+    ids.map(|ids| ids.into_iter().collect())
 }

@@ -11,7 +11,8 @@ use crate::http::access::BillingWrite;
 use crate::http::authority::AuthenticatedSubscriber;
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::{FieldError, Problem};
+use crate::http::problem::Problem;
+use crate::http::query::take;
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 use mailgate_types::web_address::check_web_address;
@@ -185,11 +186,8 @@ fn checked(
 ) -> Result<String, Problem> {
     let mut errors = Vec::new();
     let address = given.required(field, &mut errors);
-    if let Some(address) = address {
-        match check_web_address(&address, allow_loopback) {
-            Ok(()) => return Ok(address),
-            Err(error) => errors.push(FieldError::new(field, error.to_string())),
-        }
-    }
-    Err(Problem::fields(errors))
+    let address = take(&mut errors, field, address, |text| {
+        check_web_address(text, allow_loopback).map(|()| text.to_owned())
+    });
+    address.ok_or_else(|| Problem::fields(errors))
 }

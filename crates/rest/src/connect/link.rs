@@ -9,13 +9,12 @@ use axum::http::StatusCode;
 use super::pages::PageProblem;
 use crate::AppState;
 use crate::http::query::QueryParameters;
-use mailgate_domain::mailboxes::{ConnectLink, LinkOrigin, PublicApp, SessionError};
+use mailgate_domain::mailboxes::{
+    ConnectLink, LinkOrigin, PublicApp, SessionError, USER_ID_LENGTH,
+};
 use mailgate_types::language::Language;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::secrets::PushableKey;
-
-/// Longest ID that an app gives a user, in characters.
-pub(crate) const USER_ID_LENGTH: usize = 255;
 
 /// Longest expected account, in characters: RFC 5321 §4.5.3.1 allows 64 + 1 + 255 for an address.
 pub(crate) const LOGIN_HINT_LENGTH: usize = 320;

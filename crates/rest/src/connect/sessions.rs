@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
+use super::link::LOGIN_HINT_LENGTH;
 use crate::AppState;
-use crate::apps::fields::plain_text;
 use crate::http::access::MailboxesWrite;
 use crate::http::authority::OwnedApp;
 use crate::http::field::Field;
@@ -18,14 +17,13 @@ use crate::http::json_body::JsonBody;
 use crate::http::problem::{FieldError, Problem};
 use crate::http::query::take;
 use mailgate_domain::accounts::App;
-use mailgate_domain::mailboxes::{CreateSessionError, LONGEST_SESSION, SessionRequest};
+use mailgate_domain::mailboxes::{
+    CreateSessionError, LONGEST_SESSION, SESSION_LIFE, SessionRequest, USER_ID_LENGTH,
+};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::web_address::check_web_address;
-
-/// How long a session lasts by default.
-const LIFE: TimeDelta = TimeDelta::days(1);
 
 /// The parameters of a connect session.
 #[derive(Deserialize, Default, ToSchema)]
@@ -94,9 +92,8 @@ pub(crate) async fn create(
             CreateSessionError::Database(error) => Problem::database(&error),
             error @ CreateSessionError::Seal(_) => Problem::internal(&error),
         })?;
-    let (base_url, key, token) = (&state.base_url, &app.pushable_key, &session.token);
     let answer = ConnectSessionShown {
-        url: format!("{base_url}/connect/{key}?session={token}"),
+        url: format!("{}{}", state.base_url, session.link),
         expires_at: iso8601(session.expires_at),
     };
     Ok((StatusCode::CREATED, Json(answer)))
@@ -126,7 +123,7 @@ impl CreateConnectSessionRequest {
                 .ok_or_else(|| "must have the same origin as the app's own callback_url".to_owned())
         });
         let seconds = self.expires_in.optional("expires_in", &mut errors);
-        let life = seconds.map_or(Some(LIFE), |seconds| {
+        let life = seconds.map_or(Some(SESSION_LIFE), |seconds| {
             let life = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
             life.filter(|life| (TimeDelta::seconds(1)..=LONGEST_SESSION).contains(life))
         });
@@ -143,23 +140,29 @@ impl CreateConnectSessionRequest {
             login_hint,
             expected_email: expected.map(|email| email.as_str().to_owned()),
             callback_url,
-            life: life.unwrap_or(LIFE),
+            life: life.unwrap_or(SESSION_LIFE),
         })
     }
 }
 
-/// A string; an empty one counts as missing.
+/// A string of at most `longest` characters, without control characters; an empty one counts as missing.
 fn text(
     field: &'static str,
     given: Field<String>,
     longest: usize,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
-    let text = given.optional(field, errors)?;
-    if text.is_empty() {
-        return None;
-    }
-    plain_text(field, text, longest, errors)
+    let text = given.optional(field, errors);
+    let text = text.filter(|text| !text.is_empty());
+    take(errors, field, text, |text| {
+        if text.chars().count() > longest {
+            Err(format!("must have at most {longest} characters"))
+        } else if text.contains(char::is_control) {
+            Err("must not contain control characters".to_owned())
+        } else {
+            Ok(text.to_owned())
+        }
+    })
 }
 
 /// Whether both URLs have the same origin.

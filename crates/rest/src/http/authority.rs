@@ -141,10 +141,6 @@ impl<A: Access + Send> FromRequestParts<AppState> for OwnedApp<A> {
         let Path(OfApp { pushable_key }) = Path::from_request_parts(parts, state)
             .await
             .map_err(|_| no_such_app())?;
-        // Postgres stores no NUL.
-        if pushable_key.contains('\0') {
-            return Err(no_such_app());
-        }
         let app = state
             .accounts
             .own_app(caller.subscriber.id, &pushable_key)

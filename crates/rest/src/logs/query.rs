@@ -9,6 +9,7 @@ use utoipa::IntoParams;
 use crate::http::problem::{FieldError, Problem};
 use crate::http::query::{take, whole_number};
 use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus};
+use mailgate_domain::mailboxes::USER_ID_LENGTH;
 use mailgate_domain::reports::{AppReference, Filter, Position, Search, Start};
 use mailgate_types::date::Date;
 use mailgate_types::email_address::EmailAddress;
@@ -26,8 +27,7 @@ const LARGEST: u32 = 100;
 /// Maximum number of rows that a search skips; `cursor` goes further.
 const FURTHEST: u32 = 10_000;
 
-/// Maximum length of an end user's name and of a subject search, in characters.
-const USER_ID_LENGTH: usize = 255;
+/// Maximum length of a subject search, in characters.
 const SUBJECT_LENGTH: usize = 200;
 
 /// The filters.

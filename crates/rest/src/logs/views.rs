@@ -219,26 +219,15 @@ impl LogDetailShown {
     }
 
     fn new(detail: LogDetail) -> Self {
-        let log = detail.details.log;
-        let mut attempts: Vec<AttemptShown> =
-            detail.attempts.into_iter().map(AttemptShown::new).collect();
-        // A message that was sent at its first attempt has no attempt rows.
-        if attempts.is_empty() && log.status == LogStatus::Sent {
-            attempts.push(AttemptShown {
-                attempt_number: 1,
-                attempted_at: iso8601(log.sent_at),
-                duration_ms: None,
-                status: log.status.as_str(),
-                error_message: None,
-            });
-        }
         Self {
-            log: LogItem::new(log),
+            log: LogItem::new(detail.details.log),
             cc_addresses: detail.details.cc_addresses,
             bcc_addresses: detail.details.bcc_addresses,
             has_attachments: detail.details.has_attachments,
             metadata: detail.details.metadata,
-            attempts,
+            attempts: (detail.attempts.into_iter())
+                .map(AttemptShown::new)
+                .collect(),
             bounces: detail.bounces.into_iter().map(BounceShown::new).collect(),
             webhook_deliveries: (detail.webhook_deliveries.into_iter())
                 .map(|delivery| LogDelivery {
@@ -269,7 +258,7 @@ impl AttemptShown {
         Self {
             attempt_number: attempt.number,
             attempted_at: iso8601(attempt.at),
-            duration_ms: Some(attempt.duration_ms),
+            duration_ms: attempt.duration_ms,
             status: attempt.status.as_str(),
             error_message: attempt.error_message,
         }

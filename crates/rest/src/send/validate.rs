@@ -15,6 +15,7 @@ use mailgate_domain::compose::{
     Attachment, ContentId, CustomHeader, Fields, Filename, HEADERS_LENGTH, MOST_ATTACHMENTS,
     MOST_HEADERS, MediaType,
 };
+use mailgate_domain::mailboxes::USER_ID_LENGTH;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::metadata::{InvalidMetadata, MOST, Metadata};
 use mailgate_types::named_address::NamedAddress;
@@ -23,9 +24,6 @@ use mailgate_types::send_at::SendAt;
 
 /// Longest subject in characters: a header line's own limit (RFC 5322 §2.1.1).
 const SUBJECT_LENGTH: usize = 998;
-
-/// Longest `user_id` in characters.
-const USER_ID_LENGTH: usize = 255;
 
 /// Characters of a header's name that an error repeats.
 const SHOWN_NAME: usize = 76;

@@ -11,8 +11,8 @@ use super::views::DeliveryList;
 use crate::AppState;
 use crate::http::access::WebhooksRead;
 use crate::http::authority::OwnedApp;
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::{Described, whole_number};
+use crate::http::problem::Problem;
+use crate::http::query::{Described, take, whole_number};
 use crate::webhooks::{OfWebhook, no_such_webhook};
 use mailgate_domain::webhooks::DeliveryFilter;
 use mailgate_types::event_name::EventName;
@@ -99,19 +99,11 @@ async fn listed(
     let mut errors = Vec::new();
     let limit = whole_number("limit", page.limit, 1..=1_000, &mut errors);
     let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
-    let event = page.event.and_then(|text| {
-        let event: Option<EventName> = text.parse().ok();
-        if event.is_none() {
-            errors.push(FieldError::new("event", not_in_the_catalogue()));
-        }
-        event
+    let event = take(&mut errors, "event", page.event, |text| {
+        text.parse().map_err(|_| not_in_the_catalogue())
     });
-    let success = page.success.and_then(|text| {
-        let success: Option<bool> = text.parse().ok();
-        if success.is_none() {
-            errors.push(FieldError::new("success", "must be true or false"));
-        }
-        success
+    let success = take(&mut errors, "success", page.success, |text| {
+        text.parse().map_err(|_| "must be true or false")
     });
     if !errors.is_empty() {
         return Err(Problem::fields(errors));

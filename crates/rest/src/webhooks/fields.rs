@@ -5,6 +5,8 @@ use utoipa::ToSchema;
 
 use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
+use crate::http::values::checked_list;
 use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::signing_secret::SigningSecret;
@@ -58,7 +60,7 @@ impl RotateSecretRequest {
     pub(crate) fn validate(self) -> Result<Option<SigningSecret>, Problem> {
         let mut errors = Vec::new();
         let secret = self.secret.optional("secret", &mut errors);
-        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let secret = take(&mut errors, "secret", secret, SigningSecret::parse);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
@@ -70,11 +72,11 @@ impl CreateWebhookRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<NewConfiguration, Problem> {
         let mut errors = Vec::new();
         let url = self.url.required("url", &mut errors);
-        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.required("events", &mut errors);
-        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let events = checked_events(events, &mut errors);
         let secret = self.secret.optional("secret", &mut errors);
-        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let secret = take(&mut errors, "secret", secret, SigningSecret::parse);
         let is_active = self.is_active.optional("is_active", &mut errors);
         match (url, events) {
             (Some(url), Some(events)) if errors.is_empty() => Ok(NewConfiguration {
@@ -92,9 +94,9 @@ impl ChangeWebhookRequest {
     pub(crate) fn validate(self, allow_private: bool) -> Result<WebhookConfigChange, Problem> {
         let mut errors = Vec::new();
         let url = self.url.optional("url", &mut errors);
-        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let url = checked_url(url, allow_private, &mut errors);
         let events = self.events.optional("events", &mut errors);
-        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let events = checked_events(events, &mut errors);
         let is_active = self.is_active.optional("is_active", &mut errors);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
@@ -107,37 +109,31 @@ impl ChangeWebhookRequest {
     }
 }
 
-fn checked_url(text: String, allow_private: bool, errors: &mut Vec<FieldError>) -> Option<String> {
-    match check_webhook_address(&text, allow_private) {
-        Ok(()) => Some(text),
-        Err(error) => {
-            errors.push(FieldError::new("url", error.to_string()));
-            None
-        }
-    }
+fn checked_url(
+    text: Option<String>,
+    allow_private: bool,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    take(errors, "url", text, |text| {
+        check_webhook_address(text, allow_private).map(|()| text.to_owned())
+    })
 }
 
 /// The given names, each once, in their order.
-fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Vec<EventName>> {
-    if list.length == 0 {
+fn checked_events(
+    list: Option<List<String>>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Vec<EventName>> {
+    if list.as_ref().is_some_and(|list| list.length == 0) {
         errors.push(FieldError::new("events", "must name at least one event"));
         return None;
     }
-    if list.length > MOST_EVENTS {
-        let detail = format!("must have at most {MOST_EVENTS} entries");
-        errors.push(FieldError::new("events", detail));
-        return None;
-    }
+    let read = |text: &str| text.parse().map_err(|_| not_in_the_catalogue());
+    let given = checked_list("events", list, MOST_EVENTS, read, errors)?;
     let mut events = Vec::new();
-    for (position, given) in list.kept.into_iter().enumerate() {
-        let field = format!("events[{position}]");
-        let Some(text) = given.element(field.clone(), errors) else {
-            continue;
-        };
-        match text.parse() {
-            Ok(event) if events.contains(&event) => {}
-            Ok(event) => events.push(event),
-            Err(_) => errors.push(FieldError::new(field, not_in_the_catalogue())),
+    for event in given {
+        if !events.contains(&event) {
+            events.push(event);
         }
     }
     Some(events)
@@ -147,14 +143,4 @@ fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Ve
 pub(crate) fn not_in_the_catalogue() -> String {
     let names = EventName::ALL.map(EventName::as_str).join(", ");
     format!("must be one of {names}")
-}
-
-fn checked_secret(text: &str, errors: &mut Vec<FieldError>) -> Option<SigningSecret> {
-    match SigningSecret::parse(text) {
-        Ok(secret) => Some(secret),
-        Err(error) => {
-            errors.push(FieldError::new("secret", error.to_string()));
-            None
-        }
-    }
 }

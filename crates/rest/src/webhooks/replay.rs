@@ -14,8 +14,9 @@ use crate::http::authority::OwnedApp;
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::{FieldError, Problem};
+use crate::http::query::take;
 use crate::webhooks::{OfWebhook, no_such_webhook};
-use mailgate_domain::webhooks::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
+use mailgate_domain::webhooks::{MOST_WAITING, Replay, ReplayError, Replayed};
 use mailgate_types::audit::Author;
 use mailgate_types::date::Date;
 use mailgate_types::event_name::EventName;
@@ -64,39 +65,24 @@ impl ReplayRequest {
     fn validate(self) -> Result<Replay, Problem> {
         let mut errors = Vec::new();
         let since = self.since.required("since", &mut errors);
-        let since = since
-            .and_then(|text| date("since", &text, &mut errors))
-            .map(Date::first);
+        let since = take(&mut errors, "since", since, Date::parse).map(Date::first);
         let until = self.until.optional("until", &mut errors);
-        let before = until
-            .and_then(|text| date("until", &text, &mut errors))
-            .map(Date::behind);
+        let before = take(&mut errors, "until", until, Date::parse).map(Date::behind);
         if let (Some(since), Some(before)) = (since, before)
             && before <= since
         {
             errors.push(FieldError::new("until", "must not be before since"));
         }
         let success = self.success.optional("success", &mut errors);
-        let event = self.event.optional("event", &mut errors).and_then(|text| {
-            let event: Option<EventName> = text.parse().ok();
-            if event.is_none() {
-                errors.push(FieldError::new("event", not_in_the_catalogue()));
-            }
-            event
+        let event = self.event.optional("event", &mut errors);
+        let event = take(&mut errors, "event", event, |text| {
+            text.parse().map_err(|_| not_in_the_catalogue())
         });
-        let cursor = self
-            .cursor
-            .optional("cursor", &mut errors)
-            .and_then(|text| {
-                let cursor: Option<ReplayCursor> = text.parse().ok();
-                if cursor.is_none() {
-                    errors.push(FieldError::new(
-                        "cursor",
-                        "must be the next_cursor of a replay",
-                    ));
-                }
-                cursor
-            });
+        let cursor = self.cursor.optional("cursor", &mut errors);
+        let cursor = take(&mut errors, "cursor", cursor, |text| {
+            text.parse()
+                .map_err(|_| "must be the next_cursor of a replay")
+        });
         match since {
             Some(since) if errors.is_empty() => Ok(Replay {
                 since,
@@ -106,16 +92,6 @@ impl ReplayRequest {
                 cursor,
             }),
             _ => Err(Problem::fields(errors)),
-        }
-    }
-}
-
-fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option<Date> {
-    match Date::parse(text) {
-        Ok(date) => Some(date),
-        Err(error) => {
-            errors.push(FieldError::new(field, error.to_string()));
-            None
         }
     }
 }

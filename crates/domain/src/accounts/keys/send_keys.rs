@@ -1,6 +1,8 @@
 //! Send keys of an app: the main one, and additional ones that can do less. A change counts immediately at every
 //! gateway, since it changes the app's version.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -18,6 +20,9 @@ use mailgate_types::secrets::{NoRandomness, SendKey};
 
 /// The largest number of additional send keys of an app.
 pub const MOST_SEND_KEYS: i64 = 20;
+
+/// The largest number of mailboxes that a key is restricted to.
+pub const MOST_MAILBOXES: usize = 100;
 
 /// The name of the main key.
 const MAIN: &str = "Main send key";
@@ -61,7 +66,7 @@ pub struct NewSendKey {
     /// Where it may be used from.
     pub allowed: Networks,
     /// The mailboxes that it may send from; none: all.
-    pub mailboxes: Vec<CredentialId>,
+    pub mailboxes: BTreeSet<CredentialId>,
 }
 
 /// Changes to a key; `None` leaves a field as it is.
@@ -74,7 +79,7 @@ pub struct SendKeyChange {
     /// Where it may be used from.
     pub allowed: Option<Networks>,
     /// The mailboxes that it may send from; none: all.
-    pub mailboxes: Option<Vec<CredentialId>>,
+    pub mailboxes: Option<BTreeSet<CredentialId>>,
 }
 
 /// A key as its subscriber sees it.
@@ -133,7 +138,7 @@ impl Accounts {
             last_used_at: None,
             expires_at: new.expires_at,
             allowed_addresses: new.allowed.texts(),
-            credential_ids: new.mailboxes,
+            credential_ids: new.mailboxes.into_iter().collect(),
         };
         let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
@@ -179,9 +184,10 @@ impl Accounts {
             expires_at: (change.expires_at).map_or(before.expires_at, Expiry::time),
             allowed_addresses: (change.allowed)
                 .map_or_else(|| before.allowed_addresses.clone(), |it| it.texts()),
-            credential_ids: change
-                .mailboxes
-                .unwrap_or_else(|| before.credential_ids.clone()),
+            credential_ids: (change.mailboxes).map_or_else(
+                || before.credential_ids.clone(),
+                |it| it.into_iter().collect(),
+            ),
             ..before.clone()
         };
         let ids = &after.credential_ids;
