@@ -26,6 +26,7 @@ use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
+use mailgate_types::name::check_name;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// What to do.
@@ -145,12 +146,8 @@ async fn act(
     match action {
         SubscriberAction::Create { label, email } => {
             let email = parse_email(email)?;
-            let length = label.chars().count();
-            if label.trim().is_empty() || length > 255 || label.chars().any(char::is_control) {
-                let text =
-                    "--label: must have 1 to 255 characters, none of them a control character";
-                return Err(OperatorError::Argument(text.to_owned()));
-            }
+            check_name(label)
+                .map_err(|error| OperatorError::Argument(format!("--label: {error}")))?;
             let created = accounts.sign_up(label, &email, author).await?;
             print_secret(json, created.id, created.api_secret.expose());
         }
