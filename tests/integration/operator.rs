@@ -160,6 +160,10 @@ async fn what_is_wrong_is_said_in_a_line() {
             "--label",
         ),
         (
+            vec!["create", "--label", "\u{200b}", "--email", "g@example.com"],
+            "--label",
+        ),
+        (
             vec!["create", "--label", "a\nb", "--email", "g@example.com"],
             "--label",
         ),
