@@ -12,6 +12,7 @@ mod provision;
 mod quantity;
 mod reactivate;
 mod receive;
+mod snapshot;
 mod standing;
 mod sweep;
 mod sync;

@@ -10,7 +10,8 @@ use super::lifecycle::{Effect, Trigger, transition};
 use super::receive::{
     CREATED, PAYMENT_ACTION_REQUIRED, PAYMENT_FAILED, TRIAL_WILL_END, is_of_card,
 };
-use super::sync::{Hint, ProviderSnapshot, SyncRun};
+use super::snapshot::{Hint, ProviderSnapshot};
+use super::sync::SyncRun;
 use super::{Billing, BillingError};
 use mailgate_storage::billing_notices;
 use mailgate_storage::database::error_class::is_refusal;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::backoff::LEASE;
 use super::lifecycle::{Effect, State, Trigger, transition};
-use super::sync::ProviderSnapshot;
+use super::snapshot::ProviderSnapshot;
 use super::{Billing, BillingError};
 use mailgate_providers::payprov::objects::Reference;
 use mailgate_providers::payprov::{Beginning, PayprovError};

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use tracing::Instrument as _;
 
 use super::authorize::REMEMBERED;
-use super::connect::Terms;
+use super::connect::terms::Terms;
 use super::link::ConnectLink;
 use super::state::{Authorization, State};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::accept::idempotency;
-use super::accept::idempotency::IdempotencyKey;
+use super::accept::idempotency::{IdempotencyKey, stored_answer};
 use super::accept::prepared::Prepared;
 use super::journal::{NotWritten, Opened};
 use super::outcome::after_attempt::AfterAttempt;
 use super::outcome::facts::{Facts, report};
 use super::outcome::{Outcome, Receipt, Taken};
-use super::queue::persist::{Closed, StoreError};
+use super::queue::persist::StoreError;
+use super::queue::persist::close::Closed;
 use super::recovery::late_results::{HandOverError, LeftOver};
 use super::{SendError, Sending};
 use crate::accounts::SendingApp;
@@ -287,6 +287,6 @@ impl First<'_> {
     /// The answer to store under the caller's key.
     fn answer(&self, outcome: &Outcome) -> Option<(String, serde_json::Value)> {
         self.key
-            .map(|key| (key.key.clone(), idempotency::stored(outcome)))
+            .map(|key| (key.key.clone(), stored_answer::of(outcome)))
     }
 }

@@ -8,8 +8,11 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{BillingAccount, EVERY_ENDED, ProviderSnapshot, next_look, record, status};
+use super::record::record;
+use super::{EVERY_ENDED, next_look};
+use crate::billing::snapshot::{ProviderSnapshot, status};
 use mailgate_providers::payprov::objects::{Invoice, Subscription};
+use mailgate_storage::subscribers::billing::BillingAccount;
 use mailgate_types::fuzzing::Input;
 use mailgate_types::ids::SubscriberId;
 
@@ -19,26 +22,7 @@ pub fn billing_looks(data: &[u8]) {
     let mut input = Input::new(data);
     let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap_or_default();
     let options = input.byte();
-    let mut account = BillingAccount {
-        subscriber: SubscriberId(Uuid::nil()),
-        label: String::new(),
-        email: String::new(),
-        customer_id: None,
-        status: None,
-        subscription_id: None,
-        subscription_created_at: None,
-        trial_end: None,
-        current_period_end: None,
-        grace_ends_at: None,
-        cancel_at_period_end: false,
-        billed_quantity: None,
-        failed_invoice_id: None,
-        other_subscription_ids: Vec::new(),
-        look: 1,
-        applied_look: 0,
-        is_deleted: false,
-        renewal_stopped: false,
-    };
+    let mut account = new_account();
     let mut ended: Option<String> = None;
     for json in input.rest().split(|byte| *byte == b'\n') {
         let failed_invoice: Option<Invoice> = serde_json::from_slice(json).ok();
@@ -77,4 +61,28 @@ pub fn billing_looks(data: &[u8]) {
 fn check_next(account: &BillingAccount, now: DateTime<Utc>) {
     let next = next_look(account, now);
     assert!(next > now && next <= now + EVERY_ENDED, "{next}");
+}
+
+/// The account of a subscriber of whom nothing is known yet.
+pub(super) fn new_account() -> BillingAccount {
+    BillingAccount {
+        subscriber: SubscriberId(Uuid::nil()),
+        label: String::new(),
+        email: String::new(),
+        customer_id: None,
+        status: None,
+        subscription_id: None,
+        subscription_created_at: None,
+        trial_end: None,
+        current_period_end: None,
+        grace_ends_at: None,
+        cancel_at_period_end: false,
+        billed_quantity: None,
+        failed_invoice_id: None,
+        other_subscription_ids: Vec::new(),
+        look: 1,
+        applied_look: 0,
+        is_deleted: false,
+        renewal_stopped: false,
+    }
 }

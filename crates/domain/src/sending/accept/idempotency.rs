@@ -1,25 +1,22 @@
 //! Idempotency-Key: a caller that lost an answer repeats the request under the same key, and gets the original answer
 //! instead of a second message.
 
+mod replay;
+pub(crate) mod stored_answer;
+
 use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
 use crate::accounts::Caller;
-use crate::sending::outcome::{Answer, Outcome, Receipt};
 use crate::sending::{SendError, Sending};
-use mailgate_providers::mail::verdict::Failure;
 use mailgate_storage::database::outage::trouble;
 use mailgate_storage::database::transaction;
 use mailgate_storage::idempotency_keys::{self, Known, NewKey};
-use mailgate_storage::{email_logs, gateways};
-use mailgate_types::ids::{AppId, CredentialId, LogId};
-use mailgate_types::log_status::LogStatus;
+use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::past::Past;
-use mailgate_types::plugin::Plugin;
 
 /// Longest key in characters.
 pub const KEY_LENGTH: usize = 255;
@@ -116,112 +113,7 @@ pub fn read_key(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-/// The form in which an outcome is stored under a key. The previous release reads it too, and doesn't know scheduled
-/// messages: it treats them as waiting for an attempt.
-pub(in crate::sending) fn stored(outcome: &Outcome) -> Value {
-    // Only strings and numbers: serialization can't fail.
-    let written = |outcome: &Outcome| serde_json::to_value(outcome).unwrap_or_default();
-    let Outcome::Scheduled { receipt, send_at } = outcome else {
-        return written(outcome);
-    };
-    let mut value = written(&Outcome::Queued {
-        receipt: receipt.clone(),
-        failure: Failure::own("It is scheduled"),
-        retry_count: 0,
-        next_retry_at: *send_at,
-    });
-    value[SCHEDULED] = Value::Bool(true);
-    value
-}
-
-/// Marks the stored outcome of a scheduled message.
-const SCHEDULED: &str = "scheduled";
-
-/// Reads an outcome that [`stored`] has written, in this release or an earlier one.
-fn read(stored: Value) -> Result<Outcome, serde_json::Error> {
-    let is_scheduled = stored.get(SCHEDULED).is_some();
-    Ok(match serde_json::from_value(stored)? {
-        Outcome::Queued {
-            receipt,
-            next_retry_at: send_at,
-            ..
-        } if is_scheduled => Outcome::Scheduled { receipt, send_at },
-        outcome => outcome,
-    })
-}
-
 impl Sending {
-    /// The outcome of the key's message; `None` if the key is free.
-    pub(in crate::sending) async fn answer_to(
-        &self,
-        app: AppId,
-        key: &IdempotencyKey,
-    ) -> Result<Option<Answer>, SendError> {
-        let unreadable = |error: sqlx::Error| {
-            trouble!(error, error, app_id = %app, "an idempotency key can't be looked up");
-            SendError::NotTaken
-        };
-        let mut connection = self.pool.acquire().await.map_err(unreadable)?;
-        let known = key.known(&mut connection, app).await.map_err(unreadable)?;
-        let Some((name, known)) = known else {
-            return Ok(None);
-        };
-        if known.request_digest != key.request_digest {
-            return Err(SendError::KeyOfAnother);
-        }
-        let outcome = match known {
-            Known {
-                answer: Some(answer),
-                log,
-                ..
-            } => {
-                let is_bound = idempotency_keys::is_bound(&answer);
-                let outcome = read(answer).map_err(|_| {
-                    tracing::error!(log_id = %log, "a stored answer can't be read");
-                    SendError::Unknown
-                });
-                // The process that stored the message may have lost the commit's response, and be about to withdraw it.
-                let is_waiting = matches!(
-                    outcome,
-                    Ok(Outcome::Queued { .. } | Outcome::Scheduled { .. })
-                );
-                let may_go = is_waiting && !is_bound;
-                if may_go && !self.bind(&mut connection, app, name, log).await? {
-                    return Ok(None);
-                }
-                outcome
-            }
-            Known { in_spool: true, .. } => Err(SendError::InFlight),
-            // Its process died before it answered; the log has the outcome.
-            Known { log, .. } => email_logs::ending(&mut connection, log)
-                .await
-                .map_err(unreadable)?
-                .and_then(|ending| outcome_of(log, ending))
-                .ok_or(SendError::InFlight),
-        };
-        outcome.map(|outcome| {
-            Some(Answer {
-                outcome,
-                replayed: true,
-            })
-        })
-    }
-
-    /// The mailbox of a message; `None` if the message is no longer in the log.
-    pub(in crate::sending) async fn mailbox_of(
-        &self,
-        log: LogId,
-    ) -> Result<Option<CredentialId>, SendError> {
-        let asked = async {
-            let mut connection = self.pool.acquire().await?;
-            email_logs::mailbox(&mut connection, log).await
-        };
-        asked.await.map_err(|error: sqlx::Error| {
-            trouble!(error, error, log_id = %log, "the mailbox of a message can't be looked up");
-            SendError::NotTaken
-        })
-    }
-
     /// Whether no message has this key. Waits for a transaction that is about to give it to one.
     pub(in crate::sending) async fn is_free(
         &self,
@@ -242,36 +134,6 @@ impl Sending {
         })
     }
 
-    /// Commits to an answer that is about to be given; `false` if its message was withdrawn. If that is unknown, the
-    /// answer is only that the message is in progress, since it may still be sent.
-    async fn bind(
-        &self,
-        connection: &mut PgConnection,
-        app: AppId,
-        name: &str,
-        log: LogId,
-    ) -> Result<bool, SendError> {
-        let id = self.lease.id();
-        let bound = async {
-            Ok(
-                if idempotency_keys::bind(connection, id, app, name, log).await? {
-                    Some(true)
-                } else if gateways::is_living(connection, id).await? {
-                    Some(false)
-                } else {
-                    None
-                },
-            )
-        };
-        bound
-            .await
-            .unwrap_or_else(|error: sqlx::Error| {
-                trouble!(error, error, app_id = %app, "an idempotency key can't be bound to its answer");
-                None
-            })
-            .ok_or(SendError::InFlight)
-    }
-
     /// Whether this is a key's only name: it has another one while names of the previous release are left.
     pub(in crate::sending) fn is_name_certain(&self, key: &IdempotencyKey) -> bool {
         !key.may_be_of_app() || self.only_own_names.load(Ordering::Relaxed)
@@ -288,31 +150,8 @@ impl Sending {
     }
 }
 
-fn outcome_of(log: LogId, ending: email_logs::LoggedOutcome) -> Option<Outcome> {
-    let plugin: Plugin = ending.plugin.parse().ok()?;
-    let receipt = Receipt {
-        id: log,
-        from: ending.from_address,
-        plugin,
-        message_id: ending.message_id,
-    };
-    if ending.status == LogStatus::Sent.as_str() {
-        return Some(Outcome::Sent { receipt });
-    }
-    Some(Outcome::Rejected {
-        receipt,
-        failure: Failure::own(ending.error_message.unwrap_or_default()),
-        may_have_arrived: true,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use chrono::DateTime;
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -329,88 +168,5 @@ mod tests {
         }
         assert!(read_key(&"x".repeat(255)).is_some());
         assert!(read_key(&"x".repeat(256)).is_none());
-    }
-
-    #[test]
-    fn outcomes_come_back_as_they_were() {
-        let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let receipt = Receipt {
-            id: LogId::at(now),
-            from: "ada@example.com".to_owned(),
-            plugin: Plugin::B,
-            message_id: Some("<m@example.com>".to_owned()),
-        };
-        let failure = Failure {
-            code: Some(451),
-            text: "4.7.1 later".to_owned(),
-        };
-        for outcome in [
-            Outcome::Sent {
-                receipt: receipt.clone(),
-            },
-            Outcome::Queued {
-                receipt: receipt.clone(),
-                failure: failure.clone(),
-                retry_count: 1,
-                next_retry_at: now,
-            },
-            Outcome::Scheduled {
-                receipt: receipt.clone(),
-                send_at: now,
-            },
-            Outcome::Rejected {
-                receipt,
-                failure,
-                may_have_arrived: false,
-            },
-        ] {
-            let mut bound = stored(&outcome);
-            assert!(!idempotency_keys::is_bound(&bound));
-            bound["bound"] = Value::Bool(true);
-            assert!(idempotency_keys::is_bound(&bound));
-            assert_eq!(read(bound).unwrap(), outcome);
-        }
-        assert!(read(Value::Null).is_err());
-    }
-
-    #[test]
-    fn the_last_release_reads_a_scheduled_message_as_a_waiting_one() {
-        let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let receipt = Receipt {
-            id: LogId::at(now),
-            from: "ada@example.com".to_owned(),
-            plugin: Plugin::A,
-            message_id: None,
-        };
-        let scheduled = Outcome::Scheduled {
-            receipt: receipt.clone(),
-            send_at: now,
-        };
-        let as_before: Outcome = serde_json::from_value(stored(&scheduled)).unwrap();
-        let Outcome::Queued {
-            receipt: read,
-            next_retry_at,
-            ..
-        } = as_before
-        else {
-            panic!("{as_before:?}");
-        };
-        assert_eq!((read, next_retry_at), (receipt, now));
-    }
-
-    #[test]
-    fn what_earlier_releases_have_stored_is_read() {
-        let id = LogId::at(DateTime::from_timestamp(1_700_000_000, 0).unwrap()).to_string();
-        let receipt = json!({ "id": id, "from": "ada@example.com", "plugin": "plugin_b", "message_id": null });
-        let failure = json!({ "code": null, "text": "later" });
-        for written in [
-            json!({ "outcome": "sent", "receipt": receipt }),
-            json!({ "outcome": "queued", "receipt": receipt, "failure": failure, "retry_count": 1,
-                    "next_retry_at": "2023-11-14T22:13:20Z" }),
-            json!({ "outcome": "rejected", "receipt": receipt, "failure": failure, "may_have_arrived": true }),
-        ] {
-            let outcome = read(written.clone()).unwrap();
-            assert_eq!(stored(&outcome), written);
-        }
     }
 }

@@ -3,54 +3,41 @@
 //! X-Mailgate-Id are added in front, and a Date and a Message-ID where the client gave none (RFC 6409 §8.2, §8.3) or an
 //! empty one, which is removed.
 
+mod attachments;
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod header_section;
 mod named_senders;
 mod private_headers;
 mod receivers_headers;
 mod sender;
 mod sender_error;
-
-use std::collections::HashSet;
+mod summary;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use mail_parser::{Header, HeaderName};
 
+use self::attachments::has_attachments;
 use self::fields::{Field, NoField, fields};
+use self::header_section::with_whole_headers;
 pub use self::named_senders::{NamedSender, UnclearSender};
-use self::private_headers::{
-    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_removed,
-};
+use self::private_headers::{idempotency_key, metadata, send_at, without_removed};
 use self::receivers_headers::is_signed;
 use self::sender::sole_address;
 pub use self::sender_error::SenderError;
-use super::idempotency::{IdempotencyKey, read_key};
-use super::prepared::{Prepared, Summary};
+use self::summary::summary;
+use super::idempotency::IdempotencyKey;
+use super::prepared::Prepared;
 use crate::compose::message_id_domain;
 use mailgate_providers::mail::transport::Recipients;
-use mailgate_types::door::Door;
-use mailgate_types::email_address::{EmailAddress, comparison_key};
-use mailgate_types::encoded_words;
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
 use mailgate_types::message_parser::message_parser;
 use mailgate_types::metadata::InvalidMetadata;
-use mailgate_types::one_line::one_line;
 use mailgate_types::send_at::{SendAt, SendAtError};
-
-/// Largest size of a message's headers, in bytes.
-const HEADER_BYTES: usize = 1024 * 1024;
-
-/// Limits on a header's logged addresses: their number, the bytes of each, and the total bytes.
-const LOGGED_ADDRESSES: usize = 1_000;
-const ADDRESS_BYTES: usize = 320;
-const ADDRESSES_BYTES: usize = 64 * 1024;
-
-/// Characters of a subject that are logged.
-const SUBJECT_LENGTH: usize = 998;
 
 /// A submitted message whose sender is read, but not yet checked against the app's mailboxes.
 #[derive(Debug)]
@@ -141,28 +128,6 @@ impl RawMessage {
         let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
         let send_at = send_at(headers, &content, at)?;
         let metadata = metadata(headers, &content).map_err(RawMessageError::Metadata)?;
-        let to = addresses(headers, &HeaderName::To);
-        let cc = addresses(headers, &HeaderName::Cc);
-        let named: HashSet<String> = to
-            .iter()
-            .chain(&cc)
-            .map(|named| comparison_key(named))
-            .collect();
-        // A message without a To is shown as addressed to its first recipient, who is then no Bcc.
-        let unnamed: Vec<String> = recipients
-            .iter()
-            .skip(usize::from(to.is_empty()))
-            .filter(|recipient| !named.contains(&comparison_key(recipient.as_str())))
-            .map(|recipient| recipient.as_str().to_owned())
-            .collect();
-        let to_address = if to.is_empty() {
-            recipients
-                .first()
-                .map(ToString::to_string)
-                .unwrap_or_default()
-        } else {
-            to.join(", ")
-        };
         let header_end = headers
             .last()
             .map_or(0, |header| header.offset_end as usize);
@@ -170,20 +135,15 @@ impl RawMessage {
             || (smtputf8 && !content[..header_end.min(content.len())].is_ascii());
         let leaves_at = send_at.map_or(at, SendAt::time);
         let id = LogId::at(leaves_at);
-        let summary = Summary {
-            from_address: from.to_string(),
-            to_address,
-            cc_addresses: cc,
-            bcc_addresses: unnamed,
-            subject: subject(&fields)
-                .chars()
-                .filter(|letter| !letter.is_control())
-                .take(SUBJECT_LENGTH)
-                .collect(),
-            has_attachments: has_attachments(headers, &content, &others),
+        let has_attachments = has_attachments(headers, &content, &others);
+        let summary = summary(
+            &from,
+            recipients,
+            headers,
+            &fields,
+            has_attachments,
             metadata,
-            door: Door::Smtp,
-        };
+        );
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         let is_date = |field: &Field<'_>| field.is_named("date") && !field.is_empty();
         if !fields.iter().any(is_date) {
@@ -229,37 +189,6 @@ impl RawMessage {
     }
 }
 
-/// The first piece, joined with as many more as it takes to hold all headers, and the remaining ones.
-fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), RawMessageError> {
-    let mut others = pieces.split_off(pieces.len().min(1));
-    let first = pieces.pop().unwrap_or_default();
-    if has_header_end(&first) || others.is_empty() {
-        return Ok((first, others));
-    }
-    let mut joined = first.to_vec();
-    let mut taken = 0;
-    while taken < others.len() && !has_header_end(&joined) {
-        if joined.len() > HEADER_BYTES {
-            return Err(RawMessageError::TooManyHeaders);
-        }
-        joined.extend_from_slice(&others[taken]);
-        taken += 1;
-    }
-    Ok((Bytes::from(joined), others.split_off(taken)))
-}
-
-fn has_header_end(content: &[u8]) -> bool {
-    content.starts_with(b"\r\n") || memchr::memmem::find(content, b"\r\n\r\n").is_some()
-}
-
-/// The subject, decoded; of several, mail readers show the last one, or any.
-fn subject(fields: &[Field<'_>]) -> String {
-    let mut named = fields.iter().rev();
-    let last = named.find(|field| field.is_named("subject"));
-    last.map(|field| encoded_words::decoded(field.value))
-        .unwrap_or_default()
-}
-
 /// Every From header counts: which of two a receiver shows is unpredictable.
 fn sole_sender(fields: &[Field<'_>], content: &[u8]) -> Result<EmailAddress, SenderError> {
     let mut from = (fields.iter()).filter(|field| field.is_named("from"));
@@ -294,25 +223,6 @@ fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, RawMessageErro
     Ok(Some(message_id::bounded(&id)))
 }
 
-fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
-    let mut room = ADDRESSES_BYTES;
-    headers
-        .iter()
-        .filter(|header| is_named(header, name))
-        .filter_map(|header| header.value.as_address())
-        .flat_map(mail_parser::Address::iter)
-        .filter_map(|address| address.address.as_deref())
-        .map(|address| one_line(address, ADDRESS_BYTES))
-        .filter(|address| !address.is_empty())
-        .take(LOGGED_ADDRESSES)
-        .take_while(|address| {
-            let left = room.checked_sub(address.len());
-            room = left.unwrap_or_default();
-            left.is_some()
-        })
-        .collect()
-}
-
 /// The headers in front: the Received header, and the log id.
 fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Bytes {
     // RFC 8314 §4.3 and RFC 6531 §4.3 name the protocols; submission here is always authenticated
@@ -322,88 +232,6 @@ fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Byte
         "Received: by {gateway} with {protocol} id {id};\r\n\t{}\r\n{LOG_ID_HEADER}: {id}\r\n",
         at.to_rfc2822()
     ))
-}
-
-/// The key of a submission, with a digest over its envelope and all of its content.
-fn idempotency_key(
-    headers: &[Header<'_>],
-    recipients: &[EmailAddress],
-    content: &Bytes,
-    others: &[Bytes],
-) -> Result<Option<IdempotencyKey>, RawMessageError> {
-    let value = sole_value(headers, content, &IDEMPOTENCY_KEY);
-    let Some(value) = value.map_err(|NotOne| RawMessageError::IdempotencyKey)? else {
-        return Ok(None);
-    };
-    let key = read_key(value).ok_or(RawMessageError::IdempotencyKey)?;
-    let envelope = recipients
-        .iter()
-        .flat_map(|recipient| [recipient.as_str().as_bytes(), b"\n"]);
-    let parts = envelope
-        .chain(std::iter::once(content.as_ref()))
-        .chain(others.iter().map(AsRef::as_ref));
-    Ok(Some(IdempotencyKey::over(key, parts)))
-}
-
-fn send_at(
-    headers: &[Header<'_>],
-    content: &[u8],
-    now: DateTime<Utc>,
-) -> Result<Option<SendAt>, RawMessageError> {
-    let value = sole_value(headers, content, &SEND_AT);
-    let value = value.map_err(|NotOne| RawMessageError::SendAtTwice)?;
-    let parsed = value.map(|value| SendAt::parse_header(value, now));
-    parsed.transpose().map_err(RawMessageError::SendAt)
-}
-
-/// Whether the message, or a part of a multipart message, is declared as an attachment.
-fn has_attachments(headers: &[Header<'_>], content: &[u8], others: &[Bytes]) -> bool {
-    let is_attachment = |header: &Header<'_>| {
-        is_named(header, &HeaderName::ContentDisposition)
-            && header
-                .value
-                .as_content_type()
-                .is_some_and(|value| value.c_type.eq_ignore_ascii_case("attachment"))
-    };
-    let is_multipart = headers.iter().any(|header| {
-        is_named(header, &HeaderName::ContentType)
-            && header
-                .value
-                .as_content_type()
-                .is_some_and(|value| value.c_type.eq_ignore_ascii_case("multipart"))
-    });
-    headers.iter().any(is_attachment) || (is_multipart && says_attachment(content, others))
-}
-
-/// Searches each piece, and across the seams between them.
-fn says_attachment(content: &[u8], others: &[Bytes]) -> bool {
-    const SEAM: usize = 256;
-    let mut before = content;
-    a_line_says_attachment(content)
-        || others.iter().any(|piece| {
-            let seam = [
-                &before[before.len().saturating_sub(SEAM)..],
-                &piece[..piece.len().min(SEAM)],
-            ]
-            .concat();
-            before = piece;
-            a_line_says_attachment(&seam) || a_line_says_attachment(piece)
-        })
-}
-
-/// Searches for a part's header without parsing the message, which would copy it.
-fn a_line_says_attachment(content: &[u8]) -> bool {
-    const FIELD: &[u8] = b"content-disposition:";
-    const ATTACHMENT: &[u8] = b"attachment";
-    memchr::memchr_iter(b'\n', content).any(|line_end| {
-        let line = &content[line_end + 1..];
-        line.get(..FIELD.len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(FIELD))
-            && line[FIELD.len()..]
-                .trim_ascii_start()
-                .get(..ATTACHMENT.len())
-                .is_some_and(|value| value.eq_ignore_ascii_case(ATTACHMENT))
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::Batch;
+use super::batch::Batch;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::log_status::LogStatus;
 

@@ -4,8 +4,7 @@
 use sqlx::PgConnection;
 
 use super::persist::StoreError;
-use crate::sending::accept::idempotency;
-use crate::sending::accept::idempotency::IdempotencyKey;
+use crate::sending::accept::idempotency::{IdempotencyKey, stored_answer};
 use crate::sending::accept::quota::Quota;
 use crate::sending::journal::minimal;
 use crate::sending::outcome::{Outcome, Receipt, Taken};
@@ -134,7 +133,7 @@ impl Sending {
             if claimed.is_empty() {
                 return Ok(Stored::Twin);
             }
-            let answer = idempotency::stored(outcome);
+            let answer = stored_answer::of(outcome);
             let answers = [(opening.app, key.key.as_str(), &answer)];
             idempotency_keys::answer(&mut transaction, &answers).await?;
         }

@@ -10,7 +10,8 @@ use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser};
 
 use super::private_headers::{PRIVATE, is_empty_one, is_named, metadata_key};
-use super::{RawMessage, RawMessageError, SUBJECT_LENGTH};
+use super::summary::SUBJECT_LENGTH;
+use super::{RawMessage, RawMessageError};
 use crate::compose::{is_of_receivers, of_sender};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};

@@ -2,13 +2,18 @@
 //! `X-Mailgate-…`. They are read, and removed before the message is sent, as are those that only receivers write.
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName};
 
+use super::RawMessageError;
 use super::fields::is_empty;
 use crate::compose::is_of_receivers;
+use crate::sending::accept::idempotency::{IdempotencyKey, read_key};
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::encoded_words;
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::metadata::{InvalidMetadata, Metadata};
+use mailgate_types::send_at::SendAt;
 
 /// The name of a header that mail-parser has no variant for.
 const fn other(name: &'static str) -> HeaderName<'static> {
@@ -16,10 +21,10 @@ const fn other(name: &'static str) -> HeaderName<'static> {
 }
 
 /// Names a submission, so that repeating it sends nothing twice.
-pub(super) const IDEMPOTENCY_KEY: HeaderName<'static> = other("Idempotency-Key");
+const IDEMPOTENCY_KEY: HeaderName<'static> = other("Idempotency-Key");
 
 /// The scheduled time.
-pub(super) const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
+const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
 
 /// The prefix of headers with the app's metadata; a key follows.
 const METADATA: &str = "X-Mailgate-Metadata-";
@@ -43,10 +48,10 @@ pub(super) fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
 
 /// A header that is allowed only once is repeated, or is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotOne;
+struct NotOne;
 
 /// The value of a header that is allowed only once, still folded; `None` if there is none.
-pub(super) fn sole_value<'a>(
+fn sole_value<'a>(
     headers: &[Header<'_>],
     content: &'a [u8],
     name: &HeaderName<'_>,
@@ -61,6 +66,39 @@ pub(super) fn sole_value<'a>(
         }
         (Some(_), Some(_)) => Err(NotOne),
     }
+}
+
+/// The key of a submission, with a digest over its envelope and all of its content.
+pub(super) fn idempotency_key(
+    headers: &[Header<'_>],
+    recipients: &[EmailAddress],
+    content: &Bytes,
+    others: &[Bytes],
+) -> Result<Option<IdempotencyKey>, RawMessageError> {
+    let value = sole_value(headers, content, &IDEMPOTENCY_KEY);
+    let Some(value) = value.map_err(|NotOne| RawMessageError::IdempotencyKey)? else {
+        return Ok(None);
+    };
+    let key = read_key(value).ok_or(RawMessageError::IdempotencyKey)?;
+    let envelope = recipients
+        .iter()
+        .flat_map(|recipient| [recipient.as_str().as_bytes(), b"\n"]);
+    let parts = envelope
+        .chain(std::iter::once(content.as_ref()))
+        .chain(others.iter().map(AsRef::as_ref));
+    Ok(Some(IdempotencyKey::over(key, parts)))
+}
+
+/// The scheduled time of a submission.
+pub(super) fn send_at(
+    headers: &[Header<'_>],
+    content: &[u8],
+    now: DateTime<Utc>,
+) -> Result<Option<SendAt>, RawMessageError> {
+    let value = sole_value(headers, content, &SEND_AT);
+    let value = value.map_err(|NotOne| RawMessageError::SendAtTwice)?;
+    let parsed = value.map(|value| SendAt::parse_header(value, now));
+    parsed.transpose().map_err(RawMessageError::SendAt)
 }
 
 /// The content without its private headers and those of receivers, and without an empty Date or Message-ID, which the
