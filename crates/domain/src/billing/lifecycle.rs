@@ -1,5 +1,5 @@
-//! The state machine of subscriptions: the table of transitions between statuses, and their effects. `sync` stores the
-//! new status, and `apply` queues the notices.
+//! The state machine of subscriptions: the table of transitions between statuses, and their effects. `sync::record`
+//! stores the new status, and `apply` queues the notices.
 
 use std::fmt::{Display, Formatter};
 
