@@ -21,7 +21,7 @@ pub use account::AccountAddresses;
 pub use authorize::AuthorizationRequest;
 
 use self::client_state::{ClientState, is_about_client};
-use self::id_token::PublishedKeys;
+use self::id_token::published_keys::PublishedKeys;
 use self::response::{NamedError, fields, refusal};
 use crate::answer::no_answer;
 use mailgate_settings::{ClientAuthentication, PluginSettings, ProviderKind};
