@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Graph;
 use super::api::{GraphContent, Patience, encoded};
-use super::draft::Attachment;
+use super::draft::attachment::Attachment;
 use super::verdict::{Stage, of_answer, of_broken_call};
 use crate::mail::transport::MailboxAccess;
 use crate::mail::verdict::{Failure, Verdict};
