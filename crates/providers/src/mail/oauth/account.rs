@@ -16,7 +16,7 @@ use self::claims::{AddressField, Claims};
 use super::id_token::claims::is_for;
 use super::id_token::unverified_claims;
 use super::response::{NamedError, fields};
-use super::{OAuthClient, OAuthError, Tokens, read, refusal, unreachable};
+use super::{OAuthClient, OAuthError, Tokens, read, refusal};
 use mailgate_settings::{ProviderKind, UserinfoAuthentication};
 
 /// The addresses of an account that its provider has verified.
@@ -114,14 +114,7 @@ impl OAuthClient {
             }
             _ => self.http.get(address).bearer_auth(token),
         };
-        let response = request
-            .timeout(self.limit)
-            .header("accept", "application/json")
-            .send()
-            .await
-            .map_err(unreachable)?;
-        let status = response.status();
-        Ok((status, read(response).await?))
+        read(self.send(request).await?).await
     }
 
     async fn id_token_claims(

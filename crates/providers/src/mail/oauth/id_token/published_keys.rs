@@ -1,11 +1,10 @@
 //! A provider's published keys: fetched, kept for a while, and used to verify ID tokens.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use reqwest::Response;
 use tokio::sync::Mutex;
 
 use super::super::response::Fields;
-use super::super::{OAuthClient, OAuthError, read, refusal, unreachable};
+use super::super::{OAuthClient, OAuthError, read, refusal};
 use super::SignedToken;
 use super::claims::{Expected, nonce};
 use super::jwk::{PublicKey, public_keys};
@@ -88,16 +87,8 @@ impl OAuthClient {
     }
 
     async fn fetch_keys(&self) -> Result<Vec<PublicKey>, OAuthError> {
-        let response: Response = self
-            .http
-            .get(&self.settings.account.jwks_url)
-            .timeout(self.limit)
-            .header("accept", "application/json")
-            .send()
-            .await
-            .map_err(unreachable)?;
-        let status = response.status();
-        let body = read(response).await?;
+        let request = self.http.get(&self.settings.account.jwks_url);
+        let (status, body) = read(self.send(request).await?).await?;
         if !status.is_success() {
             return Err(refusal(status, &body));
         }
