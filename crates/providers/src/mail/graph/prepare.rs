@@ -37,21 +37,33 @@ impl Graph {
         content: GraphContent,
         patience: Patience,
     ) -> Result<Prepared, Verdict> {
-        let address = self.api.address("/messages");
-        let answer = self
-            .api
-            .call(account, Method::POST, &address, content, patience)
-            .await
-            .map_err(|error| of_broken_call(Stage::Preparation, error))?;
-        if answer.status != 201 {
-            return Err(of_answer(Stage::Preparation, &answer));
-        }
-        let draft = answer.json();
+        let created = self.create_at("/messages", account, content, patience);
+        let draft = created.await?.json();
         let text = |name: &str| draft[name].as_str().map(str::to_owned);
         Ok(Prepared {
             id: text("id").ok_or_else(|| nonsense("names no draft"))?,
             message_id: text("internetMessageId"),
         })
+    }
+
+    /// Creates an object of the mailbox.
+    pub(super) async fn create_at(
+        &self,
+        path: &str,
+        account: &MailboxAccess,
+        content: GraphContent,
+        patience: Patience,
+    ) -> Result<GraphResponse, Verdict> {
+        let address = self.api.address(path);
+        let answer = self
+            .api
+            .call(account, Method::POST, &address, content, patience)
+            .await
+            .map_err(|error| of_broken_call(Stage::Preparation, error))?;
+        match answer.status {
+            201 => Ok(answer),
+            _ => Err(of_answer(Stage::Preparation, &answer)),
+        }
     }
 
     /// Builds a draft from the parts of a message that is too large to be submitted whole.
