@@ -151,7 +151,7 @@ impl GmailApi {
                 let maximum = MAXIMUM_ANSWER + message.size() * 2;
                 let answer = ProviderResponse::read(response, maximum, now).await;
                 let verdict = verdict::sent(&answer, now);
-                if verdict::is_switched_off(&answer) {
+                if verdict::meaning::is_switched_off(&answer) {
                     self.tell_operator(account, &verdict);
                 }
                 match (verdict, answer.body["id"].as_str()) {
@@ -198,7 +198,7 @@ pub(crate) fn verdict_on(
         is_too_long: false,
     };
     let verdict = verdict::sent(&answer, now.to_utc());
-    (verdict, verdict::is_switched_off(&answer))
+    (verdict, verdict::meaning::is_switched_off(&answer))
 }
 
 impl MailTransport for GmailApi {

@@ -14,14 +14,14 @@ pub use account::fuzzing::token_answers;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{Client, Response};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 
 pub use account::AccountAddresses;
 pub use authorize::AuthorizationRequest;
 
 use self::client_state::{ClientState, is_about_client};
-use self::id_token::PublishedKeys;
+use self::id_token::published_keys::PublishedKeys;
 use self::response::{NamedError, fields, refusal};
 use crate::answer::no_answer;
 use mailgate_settings::{ClientAuthentication, PluginSettings, ProviderKind};
@@ -225,8 +225,7 @@ impl OAuthClient {
             ("token_type_hint", "refresh_token"),
         ];
         let response = self.post(&self.settings.revoke_url, &form).await?;
-        let status = response.status();
-        let body = read(response).await?;
+        let (status, body) = read(response).await?;
         let named = fields(&body).as_ref().and_then(NamedError::of);
         if status.is_success() && named.is_none() {
             return Ok(true);
@@ -237,8 +236,7 @@ impl OAuthClient {
     async fn token(&self, form: &[(&str, &str)]) -> Result<Tokens, OAuthError> {
         let response = self.post(&self.settings.token_url, form).await?;
         let asked_at = self.clock.now();
-        let status = response.status();
-        let body = read(response).await?;
+        let (status, body) = read(response).await?;
         let answer = response::tokens(status, &body, asked_at, &self.settings.scopes);
         self.state.learn(answer.as_ref());
         answer
@@ -267,10 +265,13 @@ impl OAuthClient {
                 }
             }
         }
+        self.send(request.form(&form)).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, OAuthError> {
         request
             .timeout(self.limit)
             .header("accept", "application/json")
-            .form(&form)
             .send()
             .await
             .map_err(unreachable)
@@ -281,7 +282,7 @@ fn unreachable(error: reqwest::Error) -> OAuthError {
     OAuthError::Unreachable(no_answer(error))
 }
 
-async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
+async fn read(mut response: Response) -> Result<(StatusCode, Vec<u8>), OAuthError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         body.extend_from_slice(&chunk);
@@ -289,14 +290,11 @@ async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
             return Err(OAuthError::Nonsense("the answer is too long"));
         }
     }
-    Ok(body)
+    Ok((response.status(), body))
 }
 
 /// The meaning of a token endpoint's error response.
 #[cfg(test)]
 pub(crate) fn error_on(status: u16, body: &[u8]) -> OAuthError {
-    refusal(
-        reqwest::StatusCode::from_u16(status).unwrap_or_default(),
-        body,
-    )
+    refusal(StatusCode::from_u16(status).unwrap_or_default(), body)
 }

@@ -7,9 +7,10 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
+use super::Graph;
 use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
+use super::prepare::Prepared;
 use super::verdict::is_unseen;
-use super::{Graph, Prepared};
 use crate::mail::own_headers::own_log_id;
 use crate::mail::sent_copy::{Found, Sought};
 use crate::mail::transport::{MailboxAccess, SendPermit};

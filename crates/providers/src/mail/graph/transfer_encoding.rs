@@ -1,8 +1,8 @@
 //! How a part's content is encoded (RFC 2045 §6), read as leniently as mail programs read it.
 
-use mail_parser::Encoding;
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::{Encoding, MessagePart};
 
 use crate::mail::verdict::Failure;
 
@@ -64,6 +64,12 @@ pub(super) fn decoded(encoding: Encoding, content: &[u8]) -> Option<Vec<u8>> {
         Encoding::Base64 => base64_decode(content),
         Encoding::QuotedPrintable => quoted_printable_decode(content),
     }
+}
+
+/// A part's decoded octets in a message; a text's are in its character set.
+pub(super) fn octets(mime: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
+    let (start, end) = (part.offset_body as usize, part.offset_end as usize);
+    decoded(part.encoding, mime.get(start..end).unwrap_or_default())
 }
 
 /// The error for content that isn't in its declared encoding.

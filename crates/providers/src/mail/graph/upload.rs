@@ -2,12 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Graph;
 use super::api::{GraphContent, Patience, encoded};
-use super::draft::Attachment;
+use super::draft::attachment::Attachment;
 use super::verdict::{Stage, of_answer, of_broken_call};
 use crate::mail::transport::MailboxAccess;
 use crate::mail::verdict::{Failure, Verdict};
@@ -55,16 +54,8 @@ impl Graph {
         drop(attachment);
         let path = format!("/messages/{}/attachments", encoded(draft));
         let content = GraphContent::Json(Value::Object(fields));
-        let address = self.api.address(&path);
-        let answer = self
-            .api
-            .call(account, Method::POST, &address, content, patience)
-            .await
-            .map_err(|error| of_broken_call(Stage::Preparation, error))?;
-        match answer.status {
-            201 => Ok(()),
-            _ => Err(of_answer(Stage::Preparation, &answer)),
-        }
+        let created = self.create_at(&path, account, content, patience);
+        created.await.map(|_| ())
     }
 
     async fn attach_large(
@@ -82,16 +73,8 @@ impl Graph {
             encoded(draft)
         );
         let content = GraphContent::Json(json!({ "AttachmentItem": fields }));
-        let address = self.api.address(&path);
-        let answer = self
-            .api
-            .call(account, Method::POST, &address, content, patience)
-            .await
-            .map_err(|error| of_broken_call(Stage::Preparation, error))?;
-        if answer.status != 201 {
-            return Err(of_answer(Stage::Preparation, &answer));
-        }
-        let session = answer.json();
+        let created = self.create_at(&path, account, content, patience);
+        let session = created.await?.json();
         let Some(address) = session["uploadUrl"].as_str() else {
             return Err(nonsense("names no address to upload to"));
         };

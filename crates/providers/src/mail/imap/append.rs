@@ -6,7 +6,8 @@ use chrono::{DateTime, Days, Utc};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
 
-use super::connection::{Connection, ImapError, Keep, quoted};
+use super::connection::search::Keep;
+use super::connection::{Connection, ImapError, quoted};
 use super::framing::NotAResponse;
 use super::response::{Condition, Response};
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};

@@ -3,7 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::connection::{Connection, Examined, Headers, ImapError, Keep};
+use super::connection::fetch::Headers;
+use super::connection::mailbox::Examined;
+use super::connection::search::Keep;
+use super::connection::{Connection, ImapError};
 use super::cursor::Place;
 use crate::mail::received::Received;
 

@@ -10,7 +10,8 @@ use bytes::BytesMut;
 use super::cursor::Cursor;
 use super::framing::{Framing, NotAResponse};
 use super::refused;
-use super::response::{self, Response, Status};
+use super::response::parse::parse;
+use super::response::{Response, Status};
 use super::special_use::{Finder, JUNK, SENT};
 use crate::mail::received::Received;
 use crate::mail::received::fuzzing::check;
@@ -71,7 +72,7 @@ fn responses(pieces: &[&[u8]]) -> Responses {
             match framing.take(&mut buffer) {
                 Ok(Some(frame)) => {
                     assert!(frame.literals.iter().all(|literal| literal.len() <= KEPT));
-                    responses.push(response::read(&frame));
+                    responses.push(parse(&frame));
                 }
                 Ok(None) => break,
                 Err(_) => return (responses, false),

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::OAuthClient;
-use super::id_token::nonce;
+use super::id_token::claims::nonce;
 use mailgate_settings::ProviderKind;
 use mailgate_types::language::Language;
 
