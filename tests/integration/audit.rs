@@ -11,8 +11,6 @@ mod read;
 use std::collections::BTreeMap;
 
 use mailgate_domain::accounts::Renewal;
-use mailgate_types::audit::AuditAction;
-use mailgate_types::ids::SubscriberId;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -8,7 +8,7 @@ use mailgate_types::audit::AuditAction;
 use serde_json::Value;
 
 use super::blocks::{Page, root};
-use crate::openapi::described::{failures, made};
+use crate::openapi::described::errors::{failures, made};
 
 /// The lines of a document from a heading to the next one of its rank.
 fn section(page: &str, heading: &str) -> Vec<String> {

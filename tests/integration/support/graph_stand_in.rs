@@ -4,7 +4,10 @@
 //! request, ordered ranges without a token), and fails where a test tells it to. What it can't stand in
 //! for is Exchange itself: how it rewrites a message, and when.
 
+mod fault;
 mod handlers;
+mod kept;
+mod told;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -23,6 +26,10 @@ use toml::Table;
 
 use super::contracts::{self, Contract, Violations};
 use super::gateway::{Builder, Gateway};
+use fault::error_body;
+pub use fault::{Call, Fault};
+pub use kept::{File, Kept};
+use kept::{sent_id, sent_number};
 
 /// The mailbox of the stand-in.
 pub const ADDRESS: &str = "dora@graph.example";
@@ -32,135 +39,6 @@ pub const SEND_ONLY: &str =
     "https://graph.microsoft.com/Mail.Send https://graph.microsoft.com/User.Read";
 pub const READ_WRITE: &str = "https://graph.microsoft.com/Mail.ReadWrite \
     https://graph.microsoft.com/Mail.Send https://graph.microsoft.com/User.Read";
-
-/// A kind of call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Call {
-    Create,
-    Attach,
-    Session,
-    Upload,
-    Send,
-    SendMail,
-    SentItems,
-    Look,
-    Delete,
-    Delta,
-    JunkDelta,
-    Whole,
-    Token,
-    Account,
-}
-
-/// What is answered instead of the usual.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    status: u16,
-    retry_after: Option<String>,
-    body: String,
-    /// The call does its work all the same.
-    done: bool,
-    hangs: bool,
-}
-
-impl Fault {
-    /// An answer with this body.
-    pub fn answer(status: u16, body: &str) -> Self {
-        Self {
-            status,
-            retry_after: None,
-            body: body.to_owned(),
-            done: false,
-            hangs: false,
-        }
-    }
-
-    /// An error as Graph tells it.
-    pub fn error(status: u16, code: &str) -> Self {
-        Self::answer(status, &error_body(code))
-    }
-
-    /// Says nothing.
-    pub fn hang() -> Self {
-        Self {
-            hangs: true,
-            ..Self::answer(500, "")
-        }
-    }
-
-    /// The work is done, whatever is answered.
-    pub fn done(self) -> Self {
-        Self { done: true, ..self }
-    }
-
-    pub fn retry_after(self, value: &str) -> Self {
-        Self {
-            retry_after: Some(value.to_owned()),
-            ..self
-        }
-    }
-}
-
-fn error_body(code: &str) -> String {
-    json!({
-        "error": {
-            "code": code,
-            "message": "What the provider says.",
-            "innerError": {
-                "date": "2026-01-02T03:04:05",
-                "request-id": "6f1b6a5e-0000-4000-8000-000000000000",
-                "client-request-id": "6f1b6a5e-0000-4000-8000-000000000000"
-            }
-        }
-    })
-    .to_string()
-}
-
-/// A file at a message.
-#[derive(Debug, Clone)]
-pub struct File {
-    /// What was said of it.
-    pub fields: Value,
-    pub content: Vec<u8>,
-    /// In how many pieces it came; 0 where it came at once.
-    pub pieces: usize,
-}
-
-/// A message, as a draft or sent.
-#[derive(Debug, Clone, Default)]
-pub struct Kept {
-    pub message_id: String,
-    /// As it was handed over, where it was handed over whole.
-    pub mime: Vec<u8>,
-    /// The fields, where it was put together.
-    pub fields: Value,
-    pub files: Vec<File>,
-}
-
-impl Kept {
-    /// The message, as far as its header goes where it was put together.
-    fn in_mime(&self) -> Vec<u8> {
-        if !self.mime.is_empty() {
-            return self.mime.clone();
-        }
-        let headers = self.fields["internetMessageHeaders"].as_array();
-        let lines = headers.into_iter().flatten().map(|header| {
-            let text = |name: &str| header[name].as_str().expect("text").to_owned();
-            format!("{}: {}\r\n", text("name"), text("value"))
-        });
-        lines.chain(["\r\n".to_owned()]).collect::<String>().into()
-    }
-}
-
-/// The id of a sent message.
-fn sent_id(number: usize) -> String {
-    format!("AAMkAGI1AAAs={number}")
-}
-
-/// Which of the sent messages has this id.
-fn sent_number(id: &str) -> Option<usize> {
-    id.strip_prefix("AAMkAGI1AAAs=")?.parse().ok()
-}
 
 #[derive(Debug)]
 struct Session {
@@ -324,35 +202,6 @@ impl GraphStandIn {
         gateway
     }
 
-    /// What the directory says of the account instead.
-    pub fn set_account(&self, account: Value) {
-        self.shared.lock().account = account;
-    }
-
-    /// The account is a personal one.
-    pub fn leave_the_directory(&self) {
-        self.shared.lock().no_directory = true;
-    }
-
-    /// A mail client saves a copy of its own among the sent mail.
-    pub fn save_among_sent(&self, message_id: &str) {
-        self.shared.lock().sent.push(Kept {
-            message_id: message_id.to_owned(),
-            mime: format!("Message-ID: {message_id}\r\n\r\nHi").into(),
-            ..Kept::default()
-        });
-    }
-
-    /// What was sent is found by its Message-ID alone.
-    pub fn forget_ids(&self) {
-        self.shared.lock().keeps_ids = false;
-    }
-
-    /// The scope of each request for a token so far.
-    pub fn scopes_asked(&self) -> Vec<String> {
-        self.shared.lock().scopes_asked.clone()
-    }
-
     /// Its user grants access to the gateway's app.
     pub async fn connect(&self, gateway: &Gateway) -> mailgate_domain::mailboxes::Connected {
         gateway
@@ -385,77 +234,6 @@ impl GraphStandIn {
         let scopes: Vec<toml::Value> = scope.split(' ').map(toml::Value::from).collect();
         plugin.insert("scopes".to_owned(), scopes.into());
         Table::from_iter([("plugin_b".to_owned(), plugin.into())])
-    }
-
-    /// The next such call is answered so; several queue up.
-    pub fn once(&self, call: Call, fault: Fault) {
-        let mut mailbox = self.shared.lock();
-        mailbox.faults.entry(call).or_default().push_back(fault);
-    }
-
-    /// How many such calls there were, whatever was answered.
-    pub fn count(&self, call: Call) -> usize {
-        let mailbox = self.shared.lock();
-        mailbox.calls.iter().filter(|made| **made == call).count()
-    }
-
-    /// What was sent, oldest first. Nothing was against the real interface's rules so far.
-    pub fn sent(&self) -> Vec<Kept> {
-        let mailbox = self.shared.lock();
-        assert_eq!(mailbox.violations, Vec::<String>::new());
-        mailbox.sent.clone()
-    }
-
-    /// Drafts that lie in the mailbox.
-    pub fn drafts(&self) -> usize {
-        self.shared.lock().drafts.len()
-    }
-
-    /// No token that was issued so far is good any longer.
-    pub fn refuse_tokens(&self) {
-        let mut mailbox = self.shared.lock();
-        for number in 1..=mailbox.tokens {
-            mailbox.refused.insert(format!("access-{number}"));
-        }
-    }
-
-    /// A token, for a test that reads by itself.
-    pub fn issue(&self) -> String {
-        let mut mailbox = self.shared.lock();
-        mailbox.tokens += 1;
-        format!("access-{}", mailbox.tokens)
-    }
-
-    pub fn refreshes(&self) -> usize {
-        self.shared.lock().refreshes
-    }
-
-    /// Every draft gets this Message-ID, as Exchange was seen to do.
-    pub fn rewrite_message_ids(&self, message_id: &str) {
-        self.shared.lock().rewritten = Some(message_id.to_owned());
-    }
-
-    /// Upload sessions are said to be there.
-    pub fn say_upload_url(&self, address: &str) {
-        self.shared.lock().upload_url = Some(address.to_owned());
-    }
-
-    /// A message comes into the inbox: an entry as the delta query tells it.
-    pub fn receive(&self, entry: Value) {
-        self.shared.lock().inbox.push(entry);
-    }
-
-    /// A change among the junk.
-    pub fn receive_junk(&self, entry: Value) {
-        self.shared.lock().junk.push(entry);
-    }
-
-    /// What a received message is in MIME.
-    pub fn set_whole(&self, id: &str, mime: &[u8]) {
-        self.shared
-            .lock()
-            .whole
-            .insert(id.to_owned(), mime.to_vec());
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Account, GmailStandIn, header, lock};
+use super::handlers::header;
+use super::{Account, GmailStandIn, lock};
 use crate::support::contracts;
 
 impl Drop for GmailStandIn {
