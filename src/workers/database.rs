@@ -46,32 +46,62 @@ pub async fn run(
 #[derive(Default)]
 struct Door {
     looked: Option<Instant>,
+    /// Whether the last attempt was refused, and nothing has been logged of it.
+    is_doubted: bool,
     is_shut: bool,
+}
+
+/// A change of whether new connections are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Shut,
+    Open,
 }
 
 impl Door {
     /// Tries periodically, and logs a change. `readiness` reports a complete outage.
     async fn look(&mut self, readiness: &Readiness, pool: &PgPool) {
-        if readiness.last() != Ready::Yes || self.looked.is_some_and(|at| at.elapsed() < DOOR) {
+        let is_due = self.is_doubted || self.looked.is_none_or(|looked| looked.elapsed() >= DOOR);
+        if readiness.last() != Ready::Yes {
+            self.is_doubted = false;
+            return;
+        }
+        if !is_due {
             return;
         }
         self.looked = Some(Instant::now());
-        let reached = match timeout(MADE, pool::reach(pool)).await {
-            Ok(Err(error)) => Err(error),
+        let refusal = match timeout(MADE, pool::reach(pool)).await {
+            Ok(reached) => reached.err(),
             // A timeout isn't a refusal.
-            Ok(Ok(())) | Err(_) => Ok(()),
+            Err(_) => None,
         };
-        match (reached, self.is_shut) {
-            (Err(error), false) => {
+        match (self.after(refusal.is_some()), refusal) {
+            (Some(Change::Shut), Some(error)) => {
                 let advice = pool::advice(&error);
                 tracing::error!(%error, "the database refuses new connections, and those that are open are used until they end; {advice}");
-                self.is_shut = true;
             }
-            (Ok(()), true) => {
+            (Some(Change::Open), _) => {
                 tracing::info!("the database takes new connections again");
-                self.is_shut = false;
             }
             _ => {}
+        }
+    }
+
+    /// The change to log after an attempt. A first refusal may be the beginning of an outage, which the next check of
+    /// `readiness` finds: only a second one, with the database ready in between, is a change.
+    fn after(&mut self, is_refused: bool) -> Option<Change> {
+        let was_doubted = std::mem::replace(&mut self.is_doubted, is_refused && !self.is_shut);
+        match (is_refused, self.is_shut) {
+            (true, false) if was_doubted => {
+                self.is_doubted = false;
+                self.is_shut = true;
+                Some(Change::Shut)
+            }
+            (false, true) => {
+                self.is_shut = false;
+                Some(Change::Open)
+            }
+            _ => None,
         }
     }
 }
@@ -88,4 +118,28 @@ async fn look(readiness: &Readiness, pool: &PgPool, clock: &SharedClock, retenti
         }
     }
     readiness.note(found);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_refused_twice_is_shut() {
+        let mut door = Door::default();
+        for (is_refused, change) in [
+            (false, None),
+            (true, None),
+            (false, None),
+            (true, None),
+            (true, Some(Change::Shut)),
+            (true, None),
+            (false, Some(Change::Open)),
+            (false, None),
+            (true, None),
+            (true, Some(Change::Shut)),
+        ] {
+            assert_eq!(door.after(is_refused), change);
+        }
+    }
 }

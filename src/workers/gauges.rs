@@ -1,4 +1,5 @@
 //! Metrics that need queries: every 15 seconds, and every minute for mailboxes, regardless of the scrape interval.
+//! The queues' lengths are read by `domain::reports::queues`.
 
 use std::time::{Duration, Instant};
 

@@ -42,7 +42,7 @@ pub use keys::marks::AppKey;
 pub use keys::minted::{ChangedEmail, Minted};
 pub use keys::renew::{RenewError, Renewal, RestoredEmail};
 pub use keys::send_keys::{
-    MOST_MAILBOXES, MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey,
+    MOST_MAILBOXES_OF_A_KEY, MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey,
 };
 pub use keys::show::{AppCredentials, ShowError, WebhookSecrets};
 use keys::uses::KeyUses;

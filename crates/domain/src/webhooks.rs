@@ -1,5 +1,7 @@
 //! Floor 2: outgoing webhooks. Events are written for their listeners in the transaction that causes them
 //! (`storage::webhook_messages`); here they are signed and delivered.
+//!
+//! An endpoint that fails is never switched off: each delivery ends after its last attempt, or with a 410 ([`backoff`]).
 
 mod arrivals;
 mod attempt;

@@ -17,7 +17,7 @@ use crate::page::fields::Asked;
 use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::{Moment, Status, logged, number, status};
+use crate::page::words::{self, Moment, Status, logged, number};
 use mailgate_domain::mailboxes::NamedMailbox;
 use mailgate_domain::reports::{LogRow, Position, Scheduled};
 use query::{MessagesQuery, Wanted, WrongField};
@@ -55,7 +55,7 @@ impl Row {
     fn scheduled(message: Scheduled) -> Self {
         Self {
             id: message.id.to_string(),
-            status: status("scheduled", false),
+            status: words::scheduled(),
             to: message.to_address,
             from: message.from_address,
             subject: message.subject,

@@ -16,7 +16,7 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
         let content = Card::new(
             "A page on another site tried to change something here. Nothing was changed.",
         );
-        let title = "This came from another site";
+        let title = "This request came from another site";
         return Page::new(StatusCode::FORBIDDEN, title, content).into_response();
     }
     next.run(request).await

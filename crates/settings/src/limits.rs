@@ -1,4 +1,4 @@
-//! The limits on requests, messages and connections.
+//! The limits on requests, messages and connections: their ranges. The defaults are in `config/default.toml`.
 
 use std::time::Duration;
 

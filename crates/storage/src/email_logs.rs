@@ -1,6 +1,8 @@
-//! The table `email_logs`.
-//! Triggers (migration 0026) maintain `email_recipients`, by which a search finds recipients besides the first: `email_logs_recipients`
-//! and `email_logs_recipients_gone`.
+//! The table `email_logs`. A search by recipient, Message-ID or mailbox reads [`candidates`] from an index, and
+//! [`matching`] checks them; one by time and status alone is in [`search`].
+//!
+//! Triggers (migration 0026) maintain `email_recipients`, by which a search finds recipients besides the first:
+//! `email_logs_recipients` and `email_logs_recipients_gone`.
 
 mod by_mailbox;
 pub mod candidates;

@@ -1,4 +1,5 @@
-//! The length of a work queue, for the metrics.
+//! The length of a work queue, for the metrics: of the spool (`spool::backlog`), of webhooks (`webhook_queue::backlog`),
+//! and others.
 
 use chrono::{DateTime, Utc};
 

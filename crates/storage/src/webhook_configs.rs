@@ -1,7 +1,8 @@
 //! The table `webhook_configs`: the endpoints that a subscriber configures for an app. Events are matched to
 //! endpoints where they are written (`webhook_messages`, `journal`).
 //!
-//! The trigger `webhook_configs_go` (migration 0027) keeps a deleted endpoint's secret for its last deliveries (`signing_secrets`).
+//! The trigger `webhook_configs_go` (migration 0027) keeps a deleted endpoint's secret for its last deliveries
+//! (`signing_secrets`).
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

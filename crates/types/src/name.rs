@@ -1,5 +1,7 @@
 //! Names that subscribers choose: of their accounts, apps, keys and secrets.
 
+use crate::plain_name::is_invisible;
+
 /// Longest name, in characters.
 const LENGTH: usize = 255;
 
@@ -19,7 +21,7 @@ pub enum InvalidName {
 
 /// Checks a name. Invisible characters are permitted beside others, since emoji and several scripts need joiners.
 pub fn check_name(text: &str) -> Result<(), InvalidName> {
-    if text.chars().all(is_invisible) {
+    if text.chars().all(shows_nothing) {
         Err(InvalidName::Empty)
     } else if text.chars().count() > LENGTH {
         Err(InvalidName::TooLong)
@@ -30,14 +32,14 @@ pub fn check_name(text: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// Whether a character is invisible: spaces, joiners, fillers and direction marks.
-fn is_invisible(character: char) -> bool {
+/// Whether a character shows nothing by itself: spaces, fillers, variation selectors, and those that only change how
+/// others are shown.
+fn shows_nothing(character: char) -> bool {
     character.is_whitespace()
+        || is_invisible(character)
         || matches!(character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -53,6 +55,7 @@ mod tests {
             "\u{200b} \u{2060}",
             "\u{3164}\u{200d}",
             "\u{feff}",
+            "\u{fff9}\u{fffb}",
             "\u{e0041}",
             &"\u{200b}".repeat(256),
         ] {

@@ -1,6 +1,6 @@
 //! Processes the provider's events. An event's content is not trusted: the objects that it refers to are fetched, and
-//! they decide. So reordered, repeated and forged events do no harm. The
-//! subscription's new status is written in [`super::sync`].
+//! they decide. So reordered, repeated and forged events do no harm. The subscription's new status is written in
+//! [`super::sync`], the notices that follow from it here.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;

@@ -9,7 +9,7 @@ use mailgate_storage::{
     bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
 };
 use mailgate_types::ids::{LogId, SubscriberId};
-use mailgate_types::log_status::{CANCELLED, LogStatus};
+use mailgate_types::log_status::LogStatus;
 use mailgate_types::send_at::FURTHEST;
 
 /// A message that was found.
@@ -81,7 +81,7 @@ impl Reports {
 
 /// The earliest time of a message's events: its first attempt, or its acceptance if it was cancelled before.
 fn since(details: &Details, moment: DateTime<Utc>) -> DateTime<Utc> {
-    if details.log.error_message.as_deref() == Some(CANCELLED) {
+    if details.log.is_cancelled() {
         moment - FURTHEST
     } else {
         moment

@@ -1,4 +1,4 @@
-//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
+//! One entry point for HTTP and SMTP: subscription → mailbox → message → suppressed recipients →
 //! opening → submission → end; or, for a scheduled message, → the queue.
 //!
 //! An app's data from its last message is reused without a query. The opening's statement verifies it: if the app has

@@ -1,4 +1,4 @@
-//! Endpoints that need attention.
+//! Endpoints that keep failing, for the portal's overview. They keep getting deliveries.
 
 use chrono::{DurationRound as _, TimeDelta};
 

@@ -20,7 +20,7 @@ use crate::page::wrong::Wrong;
 use crate::page::{page, see};
 use crate::settings::secret::{Proof, check};
 use mailgate_domain::accounts::{
-    MOST_MAILBOXES, MOST_SEND_KEYS, NewSendKey, SendKeyError, SendKeyRow,
+    MOST_MAILBOXES_OF_A_KEY, MOST_SEND_KEYS, NewSendKey, SendKeyError, SendKeyRow,
 };
 use mailgate_types::ids::{CredentialId, SendKeyId};
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
@@ -99,7 +99,7 @@ async fn form(
     let chosen: Vec<&str> = values(fields, "credential_ids").collect();
     let users = state.mailboxes.users(owned.app.id).await?;
     let connected = users.into_iter().filter(|user| user.disconnected.is_none());
-    let choices = connected.take(MOST_MAILBOXES).map(|user| {
+    let choices = connected.take(MOST_MAILBOXES_OF_A_KEY).map(|user| {
         let id = user.id.to_string();
         Choice {
             checked: chosen.contains(&id.as_str()),
@@ -147,7 +147,9 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewSendKey, Wrong> {
     }
     let chosen = values(fields, "credential_ids");
     let mailboxes: Result<Vec<CredentialId>, _> = chosen.map(str::parse).collect();
-    let mailboxes = mailboxes.ok().filter(|all| all.len() <= MOST_MAILBOXES);
+    let mailboxes = mailboxes
+        .ok()
+        .filter(|all| all.len() <= MOST_MAILBOXES_OF_A_KEY);
     if mailboxes.is_none() {
         wrong.add("credential_ids", "Choose mailboxes of this app.");
     }

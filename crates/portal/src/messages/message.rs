@@ -12,7 +12,7 @@ use crate::page::frame::{Frame, Section};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::{Status, is_cancelled, logged, number, status};
+use crate::page::words::{self, Status, logged, number};
 use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::ids::LogId;
@@ -104,7 +104,7 @@ impl Shown {
             facts.push(("Attachments".to_owned(), "Yes".to_owned()));
         }
         if let Some(why) = &log.error_message
-            && !is_cancelled(log)
+            && !log.is_cancelled()
         {
             facts.push(("Last error".to_owned(), why.clone()));
         }
@@ -136,7 +136,7 @@ impl Shown {
         facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self {
             id: message.id,
-            status: status("scheduled", false),
+            status: words::scheduled(),
             timeline: scheduled(message.send_at, message.door),
             subject: message.subject,
             from: message.from_address,

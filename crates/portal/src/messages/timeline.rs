@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::page::words::{Moment, Status, cancelled, door, is_cancelled, status};
+use crate::page::words::{self, Moment, Status, cancelled, door, status};
 use mailgate_domain::reports::{
     LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply,
 };
@@ -71,7 +71,7 @@ impl Happening {
             None => format!("Attempt {}", attempt.number),
         };
         let words = attempt.error_message.clone().unwrap_or_default();
-        Self::new(attempt.at, title, status(attempt.status.as_str(), false)).saying(words)
+        Self::new(attempt.at, title, status(attempt.status)).saying(words)
     }
 
     fn bounce(bounce: &LoggedBounce) -> Self {
@@ -121,7 +121,7 @@ impl Happening {
 /// The timeline of a logged message, in order of time; `waiting` while it is in the queue.
 pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Vec<Happening> {
     let log = &detail.details.log;
-    let is_cancelled = is_cancelled(log);
+    let is_cancelled = log.is_cancelled();
     // The ID of a scheduled message holds its `send_at`.
     let was_scheduled = is_cancelled && detail.attempts.is_empty();
     let accepted = log.id.moment().unwrap_or(log.sent_at);
@@ -146,6 +146,6 @@ pub(crate) fn scheduled(send_at: DateTime<Utc>, by: Option<Door>) -> Vec<Happeni
     vec![
         // Its ID holds its `send_at`; the time of acceptance isn't stored.
         Happening::accepted(None, by),
-        Happening::new(send_at, "Leaves", status("scheduled", false)),
+        Happening::new(send_at, "Leaves", words::scheduled()),
     ]
 }

@@ -87,7 +87,7 @@ impl PortalProblem {
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
             "Please try again shortly",
-            "The gateway can't reach its database at the moment. Nothing is lost: wait a minute, and load this page again.",
+            "The gateway can't reach its database at the moment. Nothing is lost: wait a minute, and reload this page.",
         )
         .because(format!("database query failed: {error}"))
     }

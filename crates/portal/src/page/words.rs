@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use mailgate_domain::reports::LogRow;
 use mailgate_types::door::Door;
-use mailgate_types::log_status::CANCELLED;
+use mailgate_types::log_status::LogStatus;
 use mailgate_types::moment::iso8601;
 
 /// A message's status, as a word and a colour.
@@ -16,30 +16,35 @@ pub(crate) struct Status {
 }
 
 /// For a log status.
-pub(crate) fn status(status: &str, bounced: bool) -> Status {
-    let (word, class) = match (status, bounced) {
-        (_, true) => ("Bounced", "bad"),
-        ("sent", _) => ("Sent", "good"),
-        ("failed_temp", _) => ("Waiting to retry", "busy"),
-        ("failed_perm", _) => ("Failed", "bad"),
-        ("scheduled", _) => ("Scheduled", "busy"),
-        _ => ("Unknown", "plain"),
+pub(crate) const fn status(status: LogStatus) -> Status {
+    let (word, class) = match status {
+        LogStatus::Sent => ("Sent", "good"),
+        LogStatus::FailedTemp => ("Waiting to retry", "busy"),
+        LogStatus::FailedPerm => ("Failed", "bad"),
     };
     Status { word, class }
 }
 
-/// For a logged message. One that its subscriber cancelled didn't fail.
-pub(crate) fn logged(log: &LogRow) -> Status {
-    if is_cancelled(log) {
-        cancelled()
-    } else {
-        status(log.status.as_str(), log.bounced)
+/// For a scheduled message.
+pub(crate) const fn scheduled() -> Status {
+    Status {
+        word: "Scheduled",
+        class: "busy",
     }
 }
 
-/// Whether its subscriber has cancelled it.
-pub(crate) fn is_cancelled(log: &LogRow) -> bool {
-    log.error_message.as_deref() == Some(CANCELLED)
+/// For a logged message. One that its subscriber cancelled didn't fail.
+pub(crate) fn logged(log: &LogRow) -> Status {
+    if log.is_cancelled() {
+        cancelled()
+    } else if log.bounced {
+        Status {
+            word: "Bounced",
+            class: "bad",
+        }
+    } else {
+        status(log.status)
+    }
 }
 
 /// For a cancelled message.

@@ -2,9 +2,9 @@
 //! `sendMail` if only that scope was granted. Mailboxes are read through it too.
 
 mod api;
+mod base64_message;
 mod draft;
 mod indivisible;
-mod mime;
 mod outcome;
 mod prepare;
 mod reader;

@@ -1,4 +1,4 @@
-//! The fields of an app in requests, and their validation.
+//! The fields of an app in requests, and their validation, by the rules in `types` (`name`, `web_address` …).
 
 use serde::Deserialize;
 use utoipa::ToSchema;

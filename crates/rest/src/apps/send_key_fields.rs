@@ -10,7 +10,7 @@ use crate::http::field::{Field, List};
 use crate::http::problem::{FieldError, Problem};
 use crate::http::values::{checked_expiry, checked_list, checked_name};
 use mailgate_domain::accounts::{
-    MOST_MAILBOXES, NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey,
+    MOST_MAILBOXES_OF_A_KEY, NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey,
 };
 use mailgate_types::expires_at::Expiry;
 use mailgate_types::ids::CredentialId;
@@ -179,6 +179,12 @@ fn checked_mailboxes(
 ) -> Option<BTreeSet<CredentialId>> {
     let read = |text: &str| (text.parse()).map_err(|_| "must be the ID of a mailbox, cred_…");
     let list = given.optional("credential_ids", errors);
-    let ids = checked_list("credential_ids", list, MOST_MAILBOXES, read, errors);
+    let ids = checked_list(
+        "credential_ids",
+        list,
+        MOST_MAILBOXES_OF_A_KEY,
+        read,
+        errors,
+    );
     ids.map(|ids| ids.into_iter().collect())
 }

@@ -1,4 +1,5 @@
-//! Where providers redirect users back to: the result goes to the app, or is shown on a page.
+//! Where providers redirect users back to: the result goes to the app, or is shown on a page. The state is checked by
+//! `mailboxes::complete`.
 
 use std::net::IpAddr;
 

@@ -68,7 +68,7 @@ pub(crate) fn whole_number(
     number
 }
 
-/// Parses a parameter, if given, and records an error.
+/// Reads a value, if given, and records an error.
 pub(crate) fn take<T, E: Display>(
     errors: &mut Vec<FieldError>,
     field: &'static str,

@@ -200,7 +200,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let read = if is_object {
         serde_json::from_slice::<T>(body)
     } else {
-        // What is ignored may hold anything behind a backslash; a string that is read may not.
+        // `IgnoredAny` decodes no escapes; reading a `String` finds one that stands for no character.
         serde_json::from_slice::<IgnoredAny>(body)
             .and_then(|_| serde_json::from_slice::<String>(body))
             .and_then(|_| Err(serde_json::Error::custom("not an object")))

@@ -1,9 +1,12 @@
 //! One SMTP session: which commands are allowed when, and the replies to them. It does no I/O: the driver moves bytes,
 //! answers events and enforces timeouts.
+//!
+//! Its parts: [`auth`] (AUTH, and how many failures end the session), [`order`] of the commands, the [`transaction`] of
+//! one message, and its [`content`].
 
+mod auth;
 mod content;
 mod event;
-mod exchange;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod order;

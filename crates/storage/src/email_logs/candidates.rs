@@ -1,4 +1,4 @@
-//! Candidates from the search indexes: ids in an id range, newest first. A partition without such an index, created by
+//! Candidates for a search by recipient, Message-ID or mailbox: ids in an id range, newest first. A partition without such an index, created by
 //! the previous release, is read by another index.
 
 use sqlx::PgConnection;

@@ -6,7 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
-use mailgate_types::log_status::LogStatus;
+use mailgate_types::log_status::{CANCELLED, LogStatus};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
@@ -41,6 +41,14 @@ pub struct LogRow {
     pub sent_at: DateTime<Utc>,
     /// Whether it was sent, and has bounced permanently for a recipient.
     pub bounced: bool,
+}
+
+impl LogRow {
+    /// Whether its subscriber or the operator cancelled it.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.error_message.as_deref() == Some(CANCELLED)
+    }
 }
 
 /// All details of a message in the log.

@@ -1,4 +1,4 @@
-//! Finds and counts log rows in a time range, using indexes only.
+//! Finds and counts log rows by time and status alone, using indexes only.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

@@ -1,7 +1,8 @@
 //! The table `mailbox_addresses`: the addresses that a mailbox may send as besides its own, and when its provider is
 //! next queried for them.
 //!
-//! The trigger `mailbox_addresses_change` (migration 0020), deferred to the commit, raises the version of the mailbox's app.
+//! The trigger `mailbox_addresses_change` (migration 0020), deferred to the commit, raises the version of the mailbox's
+//! app.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

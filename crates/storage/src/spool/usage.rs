@@ -1,5 +1,5 @@
 //! The tables `spool_usage` and `spool_usage_changes`: the number and total size of each app's messages stored until
-//! their next attempt. Triggers on the table `spool` write the changes. Quotas apply to the sum over all apps of a
+//! their next attempt. Triggers on the table `spool` (see [`super`]) write the changes. Quotas apply to the sum over all apps of a
 //! subscriber.
 
 use sqlx::PgConnection;

@@ -1,4 +1,4 @@
-//! Delays answers to addresses that keep failing to authenticate.
+//! Delays answers to addresses that keep failing to authenticate, whose look-ups [`super::hold_back`] throttles.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;

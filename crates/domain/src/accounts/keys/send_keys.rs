@@ -22,7 +22,7 @@ use mailgate_types::secrets::{NoRandomness, SendKey};
 pub const MOST_SEND_KEYS: i64 = 20;
 
 /// The largest number of mailboxes that a key is restricted to.
-pub const MOST_MAILBOXES: usize = 100;
+pub const MOST_MAILBOXES_OF_A_KEY: usize = 100;
 
 /// The name of the main key.
 const MAIN: &str = "Main send key";

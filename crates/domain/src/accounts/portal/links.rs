@@ -1,4 +1,5 @@
-//! Links that sign in to the portal once: mailed to the subscriber, or minted with its API secret.
+//! Links that sign in to the portal once: mailed to the subscriber ([`super::sign_in_mail`] has how long those are
+//! valid), or minted with its API secret.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;

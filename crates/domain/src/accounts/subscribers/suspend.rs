@@ -1,4 +1,5 @@
 //! Suspends a subscriber for the operator: none of its mail is sent, whatever it has paid, until it is resumed.
+//! `sending::accept::gate` enforces it, for waiting messages too.
 
 use serde_json::json;
 use uuid::Uuid;

@@ -1,5 +1,5 @@
 //! Idempotency-Key: a caller that lost an answer repeats the request under the same key, and gets the original answer
-//! instead of a second message.
+//! instead of a second message. The opening claims the key (`journal::write`); [`replay`] looks up one that is taken.
 
 mod replay;
 pub(crate) mod stored_answer;

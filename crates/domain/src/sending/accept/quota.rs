@@ -1,5 +1,6 @@
 //! The queue quota of each subscriber: it limits the messages of all its apps that are stored for their next attempt.
-//! The count is kept in the database, so it holds across all replicas.
+//! The count is kept in the database, so it holds across all replicas. It applies where a message
+//! is stored: in `queue::persist::defer` and `queue::schedule`.
 
 use sqlx::PgConnection;
 

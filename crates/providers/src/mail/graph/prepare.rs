@@ -46,7 +46,7 @@ impl Graph {
         })
     }
 
-    /// Creates an object of the mailbox.
+    /// Creates an object of the mailbox by a POST, which Graph answers with 201.
     pub(super) async fn create_at(
         &self,
         path: &str,

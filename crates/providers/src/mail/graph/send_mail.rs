@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::api::{GraphResponse, Patience};
-use super::mime::{base64, in_base64};
+use super::base64_message::{base64, in_base64};
 use super::verdict::{Stage, of_answer, of_broken_call};
 use super::{Graph, REQUEST_BYTES};
 use crate::mail::transport::{MailboxAccess, SendPermit};

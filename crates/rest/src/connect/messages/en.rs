@@ -41,7 +41,7 @@ pub(super) static MESSAGES: Messages = Messages {
         provider_says: Phrase(" The provider says: “{said}”"),
         try_again: "Try again",
         back: Phrase("Back to {app} ({host})"),
-        leave: Phrase("You can now go back to {app} and close this page."),
+        leave: Phrase("Go back to {app} now: you can leave this page."),
         code: "Code:",
         request: "Request ID:",
     },

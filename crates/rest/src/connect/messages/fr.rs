@@ -121,39 +121,39 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         internal_error: Notice {
             title: "Une erreur s’est produite",
-            text: "Une erreur s’est produite de notre côté. Réessayez depuis l’application qui vous a redirigé ici\u{a0}; si le problème persiste, contactez l’exploitant de cette passerelle de messagerie.",
+            text: "Une erreur s’est produite de notre côté. Réessayez depuis l’application qui vous a redirigé vers cette page\u{a0}; si le problème persiste, contactez l’exploitant de cette passerelle de messagerie.",
         },
         no_such_link: Notice {
             title: "Ce lien ne fonctionne pas",
-            text: "Il a peut-être été remplacé par un nouveau lien, ou il est incomplet. Demandez un nouveau lien à l’application qui vous a redirigé ici.",
+            text: "Il a peut-être été remplacé par un nouveau lien, ou il est incomplet. Demandez un nouveau lien à l’application qui vous a redirigé vers cette page.",
         },
         session_invalid: Notice {
             title: "Ce lien n’est plus valide",
-            text: "Il a expiré, a été remplacé ou est incomplet. Demandez un nouveau lien à l’application qui vous a redirigé ici.",
+            text: "Il a expiré, a été remplacé ou est incomplet. Demandez un nouveau lien à l’application qui vous a redirigé vers cette page.",
         },
         session_used: Notice {
             title: "Ce lien a déjà été utilisé",
-            text: "Il a déjà servi à connecter une boîte mail et ne fonctionne qu’une fois. Pour connecter une autre boîte mail, demandez un nouveau lien à l’application qui vous a redirigé ici.",
+            text: "Il a déjà servi à connecter une boîte mail et ne fonctionne qu’une fois. Pour connecter une autre boîte mail, demandez un nouveau lien à l’application qui vous a redirigé vers cette page.",
         },
         session_required: Notice {
             title: "Ce lien ne peut pas être utilisé",
-            text: "Cette application n’accepte que les liens personnels. Demandez-en un à l’application qui vous a redirigé ici.",
+            text: "Cette application n’accepte que les liens personnels. Demandez-en un à l’application qui vous a redirigé vers cette page.",
         },
         app_suspended: Notice {
             title: "Impossible de connecter des boîtes mail pour le moment",
-            text: "Le compte de cette application auprès de cette passerelle est suspendu. Vous n’y êtes pour rien. Signalez-le à l’application qui vous a redirigé ici.",
+            text: "Le compte de cette application auprès de cette passerelle est suspendu. Vous n’y êtes pour rien. Signalez-le à l’application qui vous a redirigé vers cette page.",
         },
         plugin_off: Notice {
             title: "Ce fournisseur n’est pas disponible",
-            text: "Ce lien est destiné à un fournisseur de messagerie qui n’est pas disponible ici. Demandez un autre lien à l’application qui vous a redirigé ici.",
+            text: "Ce lien est destiné à un fournisseur de messagerie qui n’est pas disponible ici. Demandez un autre lien à l’application qui vous a redirigé vers cette page.",
         },
         wrong_link: Notice {
             title: "Ce lien contient une erreur",
-            text: "Il est incomplet ou a été modifié. Demandez un autre lien à l’application qui vous a redirigé ici.",
+            text: "Il est incomplet ou a été modifié. Demandez un autre lien à l’application qui vous a redirigé vers cette page.",
         },
         not_set_up: Notice {
             title: "Aucune boîte mail ne peut encore être connectée",
-            text: "La passerelle de messagerie n’est pas entièrement configurée\u{a0}: aucun fournisseur de messagerie n’est activé. Veuillez le signaler à l’application qui vous a redirigé ici.",
+            text: "La passerelle de messagerie n’est pas entièrement configurée\u{a0}: aucun fournisseur de messagerie n’est activé. Veuillez le signaler à l’application qui vous a redirigé vers cette page.",
         },
         rate_limited: Notice {
             title: "Veuillez réessayer dans un instant",
@@ -161,11 +161,11 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         no_such_result: Notice {
             title: "Page introuvable",
-            text: "L’adresse est incomplète ou a été modifiée. Revenez à l’application qui vous a redirigé ici.",
+            text: "L’adresse est incomplète ou a été modifiée. Revenez à l’application qui vous a redirigé vers cette page.",
         },
         invalid_callback: Notice {
             title: "Cette page ne peut pas être ouverte directement",
-            text: "Les fournisseurs de messagerie renvoient vers cette page, mais il manque une partie de l’adresse. Recommencez depuis l’application qui vous a redirigé ici.",
+            text: "Les fournisseurs de messagerie renvoient vers cette page, mais il manque une partie de l’adresse. Recommencez depuis l’application qui vous a redirigé vers cette page.",
         },
         another_browser: Notice {
             title: "Continuez dans le navigateur où vous avez commencé",
@@ -173,7 +173,7 @@ pub(super) static MESSAGES: Messages = Messages {
         },
         link_dead: Notice {
             title: "Ce lien n’est plus valide",
-            text: "Il a déjà été utilisé, plus de dix minutes se sont écoulées ou il a été remplacé. Rien n’a été connecté cette fois-ci\u{a0}; demandez un nouveau lien à l’application qui vous a redirigé ici.",
+            text: "Il a déjà été utilisé, plus de dix minutes se sont écoulées ou il a été remplacé. Rien n’a été connecté cette fois-ci\u{a0}; demandez un nouveau lien à l’application qui vous a redirigé vers cette page.",
         },
     },
     front: FrontMessages {
@@ -185,7 +185,7 @@ pub(super) static MESSAGES: Messages = Messages {
             title: "Il n’y a rien à cette adresse",
             text: "Elle est peut-être incomplète.",
         },
-        for_users: "Une application vous a redirigé ici pour connecter votre boîte mail\u{a0}? Revenez à l’application et ouvrez à nouveau son lien.",
+        for_users: "Une application vous a redirigé vers cette page pour connecter votre boîte mail\u{a0}? Revenez à l’application et ouvrez à nouveau son lien.",
         for_developers: "Vous développez une application\u{a0}?",
         documentation: "Découvrez comment envoyer des e-mails par cette passerelle.",
     },
