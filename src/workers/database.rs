@@ -46,9 +46,16 @@ pub async fn run(
 #[derive(Default)]
 struct Door {
     looked: Option<Instant>,
-    /// Whether the last attempt was refused, and nothing has been logged of it.
-    is_doubted: bool,
-    is_shut: bool,
+    state: State,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The last attempt was refused, and nothing has been logged of it.
+    Doubted,
+    Shut,
 }
 
 /// A change of whether new connections are accepted.
@@ -61,9 +68,12 @@ enum Change {
 impl Door {
     /// Tries periodically, and logs a change. `readiness` reports a complete outage.
     async fn look(&mut self, readiness: &Readiness, pool: &PgPool) {
-        let is_due = self.is_doubted || self.looked.is_none_or(|looked| looked.elapsed() >= DOOR);
+        let is_doubted = self.state == State::Doubted;
+        let is_due = is_doubted || self.looked.is_none_or(|looked| looked.elapsed() >= DOOR);
         if readiness.last() != Ready::Yes {
-            self.is_doubted = false;
+            if is_doubted {
+                self.state = State::Open;
+            }
             return;
         }
         if !is_due {
@@ -90,17 +100,15 @@ impl Door {
     /// The change to log after an attempt. A first refusal may be the beginning of an outage, which the next check of
     /// `readiness` finds: only a second one, with the database ready in between, is a change.
     fn after(&mut self, is_refused: bool) -> Option<Change> {
-        let was_doubted = std::mem::replace(&mut self.is_doubted, is_refused && !self.is_shut);
-        match (is_refused, self.is_shut) {
-            (true, false) if was_doubted => {
-                self.is_doubted = false;
-                self.is_shut = true;
-                Some(Change::Shut)
-            }
-            (false, true) => {
-                self.is_shut = false;
-                Some(Change::Open)
-            }
+        let was = self.state;
+        self.state = match (is_refused, was) {
+            (false, _) => State::Open,
+            (true, State::Open) => State::Doubted,
+            (true, State::Doubted | State::Shut) => State::Shut,
+        };
+        match (was, self.state) {
+            (State::Doubted, State::Shut) => Some(Change::Shut),
+            (State::Shut, State::Open) => Some(Change::Open),
             _ => None,
         }
     }

@@ -15,6 +15,7 @@ pub mod log_guard;
 pub mod patience;
 pub mod payprov_proxy;
 pub mod ports;
+pub mod postgres_programs;
 pub mod receiver;
 pub mod retention;
 pub mod smtp_client;

@@ -228,8 +228,8 @@ fn names_with_migration(text: &str, trigger: &str, migration: &str) -> bool {
     let Some(at) = text.find(&format!("`{trigger}`")) else {
         return false;
     };
-    let numbers = text.match_indices(migration).map(|(number, _)| number);
-    numbers.into_iter().any(|number| number.abs_diff(at) < 200)
+    let mut numbers = text.match_indices(migration).map(|(number, _)| number);
+    numbers.any(|number| number.abs_diff(at) < 200)
 }
 
 fn sources(of: &str) -> Vec<String> {

@@ -13,7 +13,7 @@ use sqlx::{Connection as _, PgConnection};
 use super::clock::{self, Clock};
 use crate::crash::database::{NAME, children, signal};
 use crate::peers::process::{Household, find, give_to, is_root};
-use crate::support::{patience, ports};
+use crate::support::{patience, ports, postgres_programs};
 
 /// Whose processes they are; Postgres refuses to run as root.
 const OWNER: &str = "postgres";
@@ -332,13 +332,8 @@ fn process(path: &Path) -> Option<u32> {
     text.lines().next()?.parse().ok()
 }
 
-/// The newest of Debian's.
 fn programs() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").expect("postgresql isn't installed");
-    let newest = versions
-        .map(|version| version.unwrap().path())
-        .max_by_key(|path| path.file_name()?.to_str()?.parse::<u32>().ok());
-    newest.expect("postgresql isn't installed").join("bin")
+    postgres_programs::newest().expect("postgresql isn't installed")
 }
 
 /// A folder with the programs of one node.

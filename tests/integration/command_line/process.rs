@@ -15,6 +15,7 @@ use crate::support::failure;
 use crate::support::gateway::SEAL_KEY;
 use crate::support::patience::PATIENCE;
 use crate::support::ports;
+use crate::support::postgres_programs;
 
 /// Longest that a child may take to be ready: it may have to make a cluster.
 pub const START: Duration = Duration::from_mins(5);
@@ -118,6 +119,10 @@ impl Invocation {
         // A test process that is killed takes its children with it: the death signal is sent when the
         // thread that forks, a test's own, ends.
         let begun = SystemTime::now();
+        let programs = std::env::var_os("PG_BINDIR").map(PathBuf::from);
+        let programs = programs
+            .or_else(postgres_programs::newest)
+            .map(|real| postgres_programs::without_fsync(&real, &output.path().join("programs")));
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
             .args(&self.wrapper)
@@ -125,7 +130,7 @@ impl Invocation {
             .args(&self.arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .envs(std::env::var_os("PG_BINDIR").map(|path| ("PG_BINDIR", path)))
+            .envs(programs.map(|path| ("PG_BINDIR", path)))
             .env("RUST_BACKTRACE", "1")
             .env("TMPDIR", output.path())
             .envs(self.environment)

@@ -4,8 +4,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::http::field::Field;
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::take;
+use crate::http::problem::{FieldError, Problem, take};
 use crate::http::values::checked_name;
 use mailgate_domain::accounts::{AppFields, Change};
 use mailgate_types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};

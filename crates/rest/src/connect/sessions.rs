@@ -14,8 +14,7 @@ use crate::http::access::MailboxesWrite;
 use crate::http::authority::OwnedApp;
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::take;
+use crate::http::problem::{FieldError, Problem, take};
 use mailgate_domain::accounts::App;
 use mailgate_domain::mailboxes::{
     CreateSessionError, LONGEST_SESSION, SESSION_LIFE, SessionRequest, USER_ID_LENGTH,

@@ -1,6 +1,7 @@
 //! Errors as RFC 9457 `application/problem+json`.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -38,6 +39,22 @@ impl FieldError {
         Self {
             field: field.into(),
             detail: detail.into(),
+        }
+    }
+}
+
+/// Reads a value, if given, and records an error.
+pub(crate) fn take<T, E: Display>(
+    errors: &mut Vec<FieldError>,
+    field: &'static str,
+    text: Option<String>,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Option<T> {
+    match read(&text?) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            errors.push(FieldError::new(field, error.to_string()));
+            None
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Queries. For pages, a repeated parameter is an error, and so is one that isn't
 //! UTF-8.
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use axum::extract::{FromRequestParts, Query};
@@ -66,22 +65,6 @@ pub(crate) fn whole_number(
         errors.push(FieldError::new(field, detail));
     }
     number
-}
-
-/// Reads a value, if given, and records an error.
-pub(crate) fn take<T, E: Display>(
-    errors: &mut Vec<FieldError>,
-    field: &'static str,
-    text: Option<String>,
-    read: impl FnOnce(&str) -> Result<T, E>,
-) -> Option<T> {
-    match read(&text?) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            errors.push(FieldError::new(field, error.to_string()));
-            None
-        }
-    }
 }
 
 /// Decoded parameters, in order.

@@ -5,8 +5,7 @@ use std::fmt::Display;
 use chrono::{DateTime, Utc};
 
 use super::field::{Field, List};
-use super::problem::FieldError;
-use super::query::take;
+use super::problem::{FieldError, take};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::expires_at::{Expiry, parse_expires_at};
 use mailgate_types::name::check_name;

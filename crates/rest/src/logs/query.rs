@@ -6,8 +6,8 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::{take, whole_number};
+use crate::http::problem::{FieldError, Problem, take};
+use crate::http::query::whole_number;
 use crate::openapi::enums::{LogPlugin, SCHEDULED, ShownStatus};
 use mailgate_domain::mailboxes::USER_ID_LENGTH;
 use mailgate_domain::reports::{AppReference, Filter, Position, Search, Start};

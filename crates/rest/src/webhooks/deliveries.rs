@@ -6,13 +6,13 @@ use axum::extract::{Path, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::fields::not_in_the_catalogue;
+use super::fields::event_name;
 use super::views::DeliveryList;
 use crate::AppState;
 use crate::http::access::WebhooksRead;
 use crate::http::authority::OwnedApp;
-use crate::http::problem::Problem;
-use crate::http::query::{Described, take, whole_number};
+use crate::http::problem::{Problem, take};
+use crate::http::query::{Described, whole_number};
 use crate::webhooks::{OfWebhook, no_such_webhook};
 use mailgate_domain::webhooks::DeliveryFilter;
 use mailgate_types::event_name::EventName;
@@ -99,9 +99,7 @@ async fn listed(
     let mut errors = Vec::new();
     let limit = whole_number("limit", page.limit, 1..=1_000, &mut errors);
     let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
-    let event = take(&mut errors, "event", page.event, |text| {
-        text.parse().map_err(|_| not_in_the_catalogue())
-    });
+    let event = take(&mut errors, "event", page.event, event_name);
     let success = take(&mut errors, "success", page.success, |text| {
         text.parse().map_err(|_| "must be true or false")
     });

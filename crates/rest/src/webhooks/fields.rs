@@ -4,8 +4,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::http::field::{Field, List};
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::take;
+use crate::http::problem::{FieldError, Problem, take};
 use crate::http::values::checked_list;
 use mailgate_domain::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
@@ -128,8 +127,7 @@ fn checked_events(
         errors.push(FieldError::new("events", "must name at least one event"));
         return None;
     }
-    let read = |text: &str| text.parse().map_err(|_| not_in_the_catalogue());
-    let given = checked_list("events", list, MOST_EVENTS, read, errors)?;
+    let given = checked_list("events", list, MOST_EVENTS, event_name, errors)?;
     let mut events = Vec::new();
     for event in given {
         if !events.contains(&event) {
@@ -139,8 +137,10 @@ fn checked_events(
     Some(events)
 }
 
-/// The error for an unknown event name.
-pub(crate) fn not_in_the_catalogue() -> String {
-    let names = EventName::ALL.map(EventName::as_str).join(", ");
-    format!("must be one of {names}")
+/// The event's name, or the error that lists them all.
+pub(crate) fn event_name(text: &str) -> Result<EventName, String> {
+    text.parse().map_err(|_| {
+        let names = EventName::ALL.map(EventName::as_str).join(", ");
+        format!("must be one of {names}")
+    })
 }

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::delivery::{inactive, replay_under_way};
-use super::fields::not_in_the_catalogue;
+use super::fields::event_name;
 use crate::AppState;
 use crate::http::access::WebhooksWrite;
 use crate::http::authority::OwnedApp;
 use crate::http::field::Field;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::{FieldError, Problem};
-use crate::http::query::take;
+use crate::http::problem::{FieldError, Problem, take};
 use crate::webhooks::{OfWebhook, no_such_webhook};
 use mailgate_domain::webhooks::{MOST_WAITING, Replay, ReplayError, Replayed};
 use mailgate_types::audit::Author;
@@ -75,9 +74,7 @@ impl ReplayRequest {
         }
         let success = self.success.optional("success", &mut errors);
         let event = self.event.optional("event", &mut errors);
-        let event = take(&mut errors, "event", event, |text| {
-            text.parse().map_err(|_| not_in_the_catalogue())
-        });
+        let event = take(&mut errors, "event", event, event_name);
         let cursor = self.cursor.optional("cursor", &mut errors);
         let cursor = take(&mut errors, "cursor", cursor, |text| {
             text.parse()

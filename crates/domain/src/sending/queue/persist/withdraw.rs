@@ -1,4 +1,4 @@
-//! Withdraws a message that may have been stored, although its sender is told that it was not.
+//! Withdraws a message that may have been stored although its sender was refused.
 
 use std::time::Duration;
 
@@ -35,13 +35,13 @@ enum Withdrawal {
     NotYet,
 }
 
-/// The answer to the sender of a withdrawn message.
+/// What the sender of a withdrawn message has been answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// Nothing was sent, certainly.
+enum Answer {
+    /// That nothing was sent.
     NotTaken,
-    /// None yet: it depends on the withdrawal.
-    Nothing,
+    /// Nothing yet: it depends on the withdrawal.
+    Pending,
 }
 
 impl Sending {
@@ -50,17 +50,17 @@ impl Sending {
     /// sender has repeated the request under its key and was answered that it is queued. If another process has taken
     /// it over and recorded that it may have arrived, this one corrects the record.
     pub(in crate::sending) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
-        drop(self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new()));
+        drop(self.withdraw_until(id, app, key, Answer::NotTaken, CancellationToken::new()));
     }
 
-    /// As [`Sending::withdraw`], with no further try once `until` is cancelled. The task's result is whether the message is
-    /// surely nowhere.
+    /// As [`Sending::withdraw`], with no further try once `until` is cancelled. The task's result is whether the
+    /// message is surely nowhere.
     fn withdraw_until(
         &self,
         id: LogId,
         app: AppId,
         key: Option<&IdempotencyKey>,
-        told: Told,
+        answer: Answer,
         until: CancellationToken,
     ) -> JoinHandle<bool> {
         let sending = self.clone();
@@ -74,7 +74,7 @@ impl Sending {
                 }
                 // A commit may be delayed, and the connections are shared.
                 let place = sending.withdrawals.acquire().await;
-                let withdrawn = sending.try_withdraw(id, app, key.as_deref(), told).await;
+                let withdrawn = sending.try_withdraw(id, app, key.as_deref(), answer).await;
                 drop(place);
                 match withdrawn {
                     Ok(Withdrawal::Done) => return true,
@@ -115,7 +115,7 @@ impl Sending {
         key: Option<&IdempotencyKey>,
     ) -> SendError {
         let until = CancellationToken::new();
-        let withdrawing = self.withdraw_until(id, app, key, Told::Nothing, until.clone());
+        let withdrawing = self.withdraw_until(id, app, key, Answer::Pending, until.clone());
         let _end = until.drop_guard();
         match timeout(WITHDRAWN_WITHIN, withdrawing).await {
             Ok(Ok(true)) => SendError::NotTaken,
@@ -128,7 +128,7 @@ impl Sending {
         id: LogId,
         app: AppId,
         key: Option<&str>,
-        told: Told,
+        answer: Answer,
     ) -> Result<Withdrawal, sqlx::Error> {
         let mut transaction = transaction::begin(&self.pool).await?;
         self.journal.end_left(&mut transaction).await?;
@@ -139,7 +139,7 @@ impl Sending {
             let logged = email_logs::ending(&mut transaction, id).await?;
             return match logged {
                 _ if is_there => Ok(Withdrawal::NotYet),
-                Some(_) if told == Told::NotTaken => {
+                Some(_) if answer == Answer::NotTaken => {
                     let reasons = cut_off_errors();
                     if !email_logs::replace_error(&mut transaction, id, &reasons, NOT_TAKEN).await?
                     {
