@@ -1,14 +1,37 @@
 // What scripts add to pages that work without them: local times, copy buttons, questions in a dialog.
 'use strict';
 
-/** Shows moments in local time; their titles say them in UTC. */
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+const RELATIVE = new Intl.RelativeTimeFormat('en', { style: 'short' });
+const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+
+/** The time today, the day and time this year, else the day. */
+function short(moment, now) {
+  if (moment.toDateString() === now.toDateString()) return TIME.format(moment);
+  return (moment.getFullYear() === now.getFullYear() ? DAY_AND_TIME : DAY).format(moment);
+}
+
+/** `3 min ago`, `in 2 h`; nothing for what is over a day away. */
+function ago(moment, now) {
+  const seconds = Math.round((moment - now) / 1_000);
+  for (const [unit, length] of [['second', 60], ['minute', 3_600], ['hour', 86_400]]) {
+    if (Math.abs(seconds) < length) return RELATIVE.format(Math.trunc(seconds * 60 / length), unit);
+  }
+  return '';
+}
+
+/** Shows moments in local time; their titles have them in UTC. */
 function localTimes(root) {
-  const format = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-  for (const time of root.querySelectorAll('time[datetime]:not([title])')) {
+  for (const time of root.querySelectorAll('time[datetime]:not([data-local])')) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
-    time.title = time.textContent;
-    time.textContent = format.format(moment);
+    time.dataset.local = '';
+    const now = new Date();
+    const words = 'exact' in time.dataset ? [EXACT.format(moment)] : [short(moment, now)];
+    if ('ago' in time.dataset) words.push(ago(moment, now));
+    time.textContent = words.filter(Boolean).join(' · ');
   }
 }
 

@@ -24,6 +24,13 @@ use words::State as Standing;
 /// Mailboxes per page.
 const ROWS: usize = 25;
 
+/// The status filter: the values, and their words.
+const STATES: [(&str, &str); 3] = [
+    ("", "All"),
+    ("connected", "Connected"),
+    ("disconnected", "Disconnected"),
+];
+
 /// The filters.
 #[derive(Default, Deserialize)]
 pub(super) struct MailboxesQuery {
@@ -33,19 +40,22 @@ pub(super) struct MailboxesQuery {
     after: String,
 }
 
+impl MailboxesQuery {
+    fn is_in(&self, status: &str) -> bool {
+        self.status == status
+    }
+}
+
 /// A mailbox in the table.
 struct Row {
     id: String,
     email: String,
-    aliases: usize,
     app: String,
     user: String,
-    provider: String,
     state: Standing,
     last_sent: Option<Moment>,
     last_error: String,
     left: String,
-    replies: &'static str,
 }
 
 impl Row {
@@ -53,19 +63,33 @@ impl Row {
         Self {
             id: mailbox.id.to_string(),
             state: Standing::new(&mailbox),
-            provider: provider(state, mailbox.plugin),
             left: left(state, &mailbox),
-            replies: replies(state, &mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
             last_error: mailbox
                 .last_error
                 .map(|error| error.text)
                 .unwrap_or_default(),
-            aliases: mailbox.aliases.len(),
             email: mailbox.email,
             app: mailbox.app_name,
             user: mailbox.user_id.unwrap_or_default(),
         }
+    }
+}
+
+impl Row {
+    fn problem(&self) -> &str {
+        if self.state.why.is_empty() {
+            &self.last_error
+        } else {
+            self.state.why
+        }
+    }
+}
+
+impl MailboxesPage {
+    /// The query of the list with this status.
+    fn of_status(&self, status: &str) -> String {
+        query(&[("app", &self.app), ("status", status)])
     }
 }
 

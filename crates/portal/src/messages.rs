@@ -2,80 +2,30 @@
 
 pub(super) mod actions;
 pub(super) mod csv;
+mod find;
 pub(super) mod message;
 mod query;
+mod terms;
 mod timeline;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 
 use super::PortalState;
-use super::page::page;
+use super::page::{page, see};
 use crate::page::fields::Asked;
 use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::{self, Moment, Status, logged, number};
+pub(super) use find::Row;
+use find::{Answer, Found, find};
 use mailgate_domain::mailboxes::NamedMailbox;
-use mailgate_domain::reports::{LogRow, Position, Scheduled};
-use query::{MessagesQuery, Wanted, WrongField};
+use query::{MessagesQuery, WrongField};
 
 /// Mailboxes in the drop-down; with more, the mailbox is entered by its ID.
 const MAILBOXES: usize = 100;
-
-/// Rows per page.
-const ROWS: usize = 25;
-
-/// A message in the table.
-struct Row {
-    id: String,
-    status: Status,
-    to: String,
-    from: String,
-    subject: String,
-    app: String,
-    at: Moment,
-}
-
-impl Row {
-    fn logged(row: LogRow) -> Self {
-        Self {
-            id: row.id.to_string(),
-            status: logged(&row),
-            to: row.to_address,
-            from: row.from_address,
-            subject: row.subject,
-            app: row.app_name,
-            at: Moment::new(row.sent_at),
-        }
-    }
-
-    fn scheduled(message: Scheduled) -> Self {
-        Self {
-            id: message.id.to_string(),
-            status: words::scheduled(),
-            to: message.to_address,
-            from: message.from_address,
-            subject: message.subject,
-            app: message.app_name,
-            at: Moment::new(message.send_at),
-        }
-    }
-}
-
-/// The search result.
-#[derive(Default)]
-struct Found {
-    rows: Vec<Row>,
-    /// `None` for a search.
-    total: Option<String>,
-    /// The query of the next page.
-    next: Option<String>,
-    /// How far back the search got before its time ran out.
-    searched_until: Option<Moment>,
-}
 
 /// The page.
 #[derive(Template)]
@@ -83,19 +33,41 @@ struct Found {
 struct MessagesPage {
     frame: Frame,
     asked: MessagesQuery,
+    /// The search without guesses, for further pages and the export.
+    search: String,
+    /// All messages of the chosen app.
+    clear: String,
+    /// Whether new messages may show up by themselves.
+    is_live: bool,
     wrong: Vec<WrongField>,
     found: Found,
     /// The options; `None`: too many.
     mailboxes: Option<Vec<NamedMailbox>>,
 }
 
-/// Shows the search result.
+/// Shows the search result, or the message whose ID was searched for.
 pub(super) async fn list(
     session: Session,
     State(state): State<PortalState>,
     Asked(asked): Asked<MessagesQuery>,
+    headers: HeaderMap,
 ) -> Result<Response, PortalProblem> {
     let app = Some(asked.app.as_str()).filter(|app| !app.is_empty());
+    let (status, query, wrong, found) = match find(&state, &session, &asked).await? {
+        Answer::Message(id) => {
+            let path = format!("/portal/messages/{id}");
+            // htmx would take a part of the page that it is redirected to.
+            if headers.contains_key("hx-request") {
+                return Ok((StatusCode::NO_CONTENT, [("hx-redirect", path)]).into_response());
+            }
+            return Ok(see(&path));
+        }
+        Answer::Page(query, found) => (StatusCode::OK, *query, Vec::new(), found),
+        Answer::Wrong(wrong) => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            (status, MessagesQuery::default(), wrong, Found::default())
+        }
+    };
     let frame = Frame::load(
         &state,
         &session.subscriber,
@@ -104,15 +76,14 @@ pub(super) async fn list(
         app,
     )
     .await;
-    let (status, wrong, found) = match asked.validate(session.id(), &state.seal_keys) {
-        Ok(wanted) => {
-            let found = find(&state, &session, &asked, wanted).await?;
-            (StatusCode::OK, Vec::new(), found)
-        }
-        Err(wrong) => (StatusCode::UNPROCESSABLE_ENTITY, wrong, Found::default()),
-    };
     let mailboxes = choice(&state, &session, app).await;
     let body = MessagesPage {
+        clear: match &frame.inside {
+            Some(inside) => inside.way(Section::Messages.path()),
+            None => Section::Messages.path().to_owned(),
+        },
+        is_live: wrong.is_empty() && query.is_cheap(),
+        search: query.search(),
         frame,
         asked,
         wrong,
@@ -131,38 +102,4 @@ async fn choice(
     let limit = i64::try_from(MAILBOXES + 1).unwrap_or(i64::MAX);
     let named = state.mailboxes.named(session.id(), app, limit).await.ok()?;
     (named.len() <= MAILBOXES).then_some(named)
-}
-
-async fn find(
-    state: &PortalState,
-    session: &Session,
-    asked: &MessagesQuery,
-    wanted: Wanted,
-) -> Result<Found, PortalProblem> {
-    let (reports, subscriber) = (&state.reports, session.id());
-    let next = |next: Option<Position>| {
-        let query = next.map(|next| asked.at(subscriber, &state.seal_keys, next));
-        query
-            .transpose()
-            .map_err(|error| PortalProblem::internal(&error))
-    };
-    if wanted.is_scheduled {
-        let page = reports.scheduled(subscriber, &wanted.filter, ROWS, wanted.start);
-        let page = page.await?;
-        return Ok(Found {
-            rows: page.messages.into_iter().map(Row::scheduled).collect(),
-            total: page.total.map(number),
-            next: next(page.next)?,
-            searched_until: None,
-        });
-    }
-    let page = reports
-        .logs(subscriber, &wanted.filter, ROWS, wanted.start)
-        .await?;
-    Ok(Found {
-        rows: page.logs.into_iter().map(Row::logged).collect(),
-        total: page.total.map(number),
-        next: next(page.next)?,
-        searched_until: page.searched_until.map(Moment::new),
-    })
 }

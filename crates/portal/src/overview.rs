@@ -3,6 +3,7 @@
 
 mod attention;
 mod plots;
+mod tiles;
 
 use askama::Template;
 use axum::extract::State;
@@ -11,14 +12,20 @@ use axum::response::Response;
 
 use super::PortalState;
 use super::page::page;
+use crate::messages::Row;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Inside, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::number;
 use attention::{Attention, attention};
-use mailgate_domain::reports::{AppReference, EmailStats, NEWEST, Period};
-use plots::{Day, MailboxBar, Plot, mailbox_bars, plots};
+use mailgate_domain::reports::{AppReference, EmailStats, Filter, NEWEST, Period, Start};
+use mailgate_types::log_status::LogStatus;
+use plots::{Day, MailboxBar, Plot, mailbox_bars};
+use tiles::{Tile, tiles};
+
+/// How many failed messages are shown.
+const FAILURES: usize = 5;
 
 /// A first step.
 struct Step {
@@ -31,7 +38,8 @@ struct Step {
 struct Days {
     total: String,
     is_empty: bool,
-    plots: [Plot; 3],
+    tiles: [Tile; 4],
+    plot: Plot,
     /// Oldest first, as the bars are.
     table: Vec<Day>,
 }
@@ -50,6 +58,8 @@ struct OverviewPage {
     mailboxes: Option<Vec<MailboxBar>>,
     /// Number of recent messages that are counted by mailbox.
     newest: String,
+    /// The latest messages that failed.
+    failures: Vec<Row>,
 }
 
 /// Shows the page.
@@ -63,18 +73,31 @@ pub(super) async fn show(
     let (subscriber, section) = (&session.subscriber, Section::Overview);
     let frame = Frame::load(&state, subscriber, section, "Overview", common.app()).await;
     let (id, reports) = (session.id(), &state.reports);
-    let (by_day, by_mailbox, attention, has_endpoint, has_mailbox) = tokio::join!(
+    let failed = Filter {
+        app: app.clone(),
+        status: Some(LogStatus::FailedPerm),
+        ..Filter::default()
+    };
+    let later = Filter {
+        app: app.clone(),
+        ..Filter::default()
+    };
+    let (by_day, by_mailbox, attention, has_endpoint, has_mailbox, failures, later) = tokio::join!(
         reports.email_stats(id, Period::Day, app.as_ref()),
         reports.by_mailbox(id, app.as_ref()),
         attention(&state, id, &frame),
         state.webhooks.has_endpoint(id),
         state.accounts.has_mailbox(id),
+        reports.logs(id, &failed, FAILURES, Start::Offset(0)),
+        reports.scheduled(id, &later, 1, Start::Offset(0)),
     );
+    let failures = known(failures, "latest failures");
+    let later = known(later, "scheduled messages").and_then(|page| page.total);
     let by_day = known(by_day, "messages by day");
     let by_mailbox = known(by_mailbox, "messages by mailbox");
     let has_endpoint = known(has_endpoint, "webhooks");
     let has_mailbox = known(has_mailbox, "mailboxes");
-    let days = by_day.map(|stats| Days::new(&stats));
+    let days = by_day.map(|stats| Days::new(&stats, later, common.app().unwrap_or_default()));
     let steps = match (&days, has_endpoint, has_mailbox, &frame.inside) {
         (Some(days), Some(has_endpoint), Some(has_mailbox), Some(inside)) => {
             steps(inside, has_mailbox, !days.is_empty, has_endpoint)
@@ -87,6 +110,9 @@ pub(super) async fn show(
         days,
         mailboxes: by_mailbox.map(|counts| mailbox_bars(&counts)),
         newest: number(NEWEST),
+        failures: failures.map_or_else(Vec::new, |page| {
+            page.logs.into_iter().map(Row::logged).collect()
+        }),
         frame,
     };
     Ok(page(StatusCode::OK, &body))
@@ -101,14 +127,15 @@ fn known<T>(read: Result<T, sqlx::Error>, part: &'static str) -> Option<T> {
 }
 
 impl Days {
-    fn new(stats: &EmailStats) -> Self {
+    fn new(stats: &EmailStats, scheduled: Option<i64>, app: &str) -> Self {
         let total: i64 = (stats.data.iter())
             .map(|day| day.counts.sum(None, None))
             .sum();
         Self {
             total: number(total),
             is_empty: total == 0,
-            plots: plots(&stats.data),
+            tiles: tiles(&stats.data, scheduled, app),
+            plot: Plot::new(&stats.data, app),
             table: stats.data.iter().map(Day::new).collect(),
         }
     }

@@ -3,6 +3,7 @@
 pub(super) mod actions;
 pub(super) mod delivery;
 pub(super) mod form;
+mod indented;
 pub(super) mod replay;
 pub(super) mod secret;
 pub(super) mod webhook;
@@ -41,6 +42,8 @@ struct Row {
     url: String,
     app: String,
     events: String,
+    /// `7 events`
+    count: String,
     status: Status,
     week: Week,
     last: Option<Moment>,
@@ -53,6 +56,7 @@ impl Row {
             path: path(&report.endpoint),
             status: status(&report.endpoint),
             events: events(&report.endpoint),
+            count: count(&report.endpoint),
             last: report.endpoint.last_triggered_at.map(Moment::new),
             app: report.endpoint.app_name,
             url: report.endpoint.url,
@@ -130,9 +134,14 @@ pub(super) async fn find(
 
 /// The path of an endpoint's page.
 pub(super) fn path(endpoint: &OwnedEndpoint) -> String {
-    match endpoint.id.config(endpoint.app) {
+    path_of(endpoint.id, endpoint.app)
+}
+
+/// The path of the page of an app's endpoint.
+pub(super) fn path_of(id: EndpointId, app: AppId) -> String {
+    match id.config(app) {
         Some(config) => format!("/portal/webhooks/{config}"),
-        None => format!("/portal/webhooks/{}", endpoint.app),
+        None => format!("/portal/webhooks/{app}"),
     }
 }
 
@@ -153,6 +162,15 @@ pub(super) fn status(endpoint: &OwnedEndpoint) -> Status {
             word: "Paused",
             class: "plain",
         }
+    }
+}
+
+/// How many events it receives.
+fn count(endpoint: &OwnedEndpoint) -> String {
+    match endpoint.events.len() {
+        _ if endpoint.id.config(endpoint.app).is_none() => "All events".to_owned(),
+        1 => "1 event".to_owned(),
+        number => format!("{number} events"),
     }
 }
 

@@ -4,12 +4,16 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, EndpointId, SubscriberId};
 use mailgate_types::past::Past;
 
 /// An endpoint that doesn't accept its deliveries.
 #[derive(Debug, Clone)]
 pub struct FailingEndpoint {
+    /// Its id.
+    pub id: EndpointId,
+    /// Its app.
+    pub app: AppId,
     /// Its app's name.
     pub app_name: String,
     /// Its address.
@@ -31,7 +35,7 @@ pub async fn failing(
 ) -> Result<Vec<FailingEndpoint>, sqlx::Error> {
     sqlx::query_as!(
         FailingEndpoint,
-        r#"SELECT apps.name AS app_name, endpoint.url AS "url!", attempts AS "attempts!",
+        r#"SELECT endpoint.id AS "id!", apps.id AS app, apps.name AS app_name, endpoint.url AS "url!", attempts AS "attempts!",
                   failures AS "failures!"
            FROM apps
                 CROSS JOIN LATERAL (

@@ -88,7 +88,7 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     assert!(!page.text.contains("Your subscription needs attention"));
 
     let page = visitor.get("/portal/billing/cancel").await;
-    assert!(page.text.contains("Keep it"), "{}", page.text);
+    assert!(page.text.contains("Keep subscription"), "{}", page.text);
     let page = visitor.post("/portal/billing/cancel", &[]).await;
     assert_eq!(
         page.location(),

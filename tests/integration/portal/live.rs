@@ -93,12 +93,12 @@ async fn a_waiting_message_is_tried_now_and_cancelled() {
     let path = format!("/portal/messages/{}", sent["log_id"].as_str().unwrap());
     let mut steps = arrive(&gateway, &secret, &path);
     steps.extend([
-        Step::expect_text("Waiting to retry"),
+        Step::expect_text("Retrying"),
         Step::expect_text("Next attempt"),
         Step::click("role=button[name=\"Retry now\"]"),
         // By itself, once it has taken place.
         Step::expect_text("Attempt 2"),
-        Step::click("role=link[name=\"Cancel\"]"),
+        Step::click("role=link[name=\"Cancel sending…\"]"),
         Step::expect_text("It will never be sent."),
         Step::click("role=button[name=\"Cancel the message\"]"),
         Step::expect_text("The message is cancelled."),
@@ -131,10 +131,10 @@ async fn a_keyboard_is_enough() {
             Step::Type(secret),
             Step::Press(vec!["Enter"]),
             Step::expect_url("/portal/messages$"),
-            on("#to-address"),
+            on("#q"),
             Step::Type("tempfail@example.com".to_owned()),
             Step::Press(vec!["Enter"]),
-            Step::expect_url("to_address=tempfail"),
+            Step::expect_url("q=tempfail"),
             on("#results tbody a"),
             Step::Press(vec!["Enter"]),
             Step::expect_text("Timeline"),

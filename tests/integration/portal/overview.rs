@@ -44,10 +44,15 @@ async fn the_numbers_equal_the_statistics() {
         assert!(row.contains(&cell), "{cell}: {row}");
     }
     assert_eq!(
-        page.text.matches("<rect x=").count(),
-        90,
-        "30 days of 3 plots"
+        page.text.matches("<rect class=\"whole\"").count(),
+        30,
+        "30 days"
     );
+    let whole = page.text.rsplit("<rect class=\"whole\"").next().unwrap();
+    let (bar, _) = whole.split_once("</a>").unwrap();
+    for class in ["good", "bad"] {
+        assert!(bar.contains(&format!("<rect class=\"{class}\"")), "{bar}");
+    }
     let mailbox = page.text.split("By mailbox").nth(1).unwrap();
     assert!(mailbox.contains("@sandbox.example"), "{mailbox}");
     assert!(!page.text.contains("style="), "{}", page.text);

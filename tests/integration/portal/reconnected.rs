@@ -29,7 +29,7 @@ async fn its_link_brings_it_back_under_the_same_id() {
         Step::expect_text("Disconnected"),
         Step::expect_text("it was withdrawn"),
         Step::screenshot("portal-mailbox-withdrawn"),
-        Step::click("role=button[name=\"Get a reconnect link\"]"),
+        Step::click("role=button[name=\"Create reconnect link\"]"),
         Step::Read("#link".to_owned()),
     ]);
     let results = Browser::desktop().run(&steps).await;

@@ -216,9 +216,7 @@ async fn the_apps_own_address_is_a_webhook_too() {
         .await;
     let all = visitor.get("/portal/webhooks").await.text;
     assert!(all.contains("/own"), "{all}");
-    let (_, path) = all
-        .split_once("data-label=\"Endpoint\"><a href=\"")
-        .unwrap();
+    let (_, path) = all.split_once("<a class=\"row\" href=\"").unwrap();
     let hook = path.split('"').next().unwrap();
     let page = visitor.get(hook).await;
     assert!(

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use super::{CreateSessionError, CreatedSession, LONGEST_SESSION, Mailboxes, SessionRequest};
 use mailgate_storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox};
 use mailgate_types::audit::Author;
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, SubscriberId};
 
 /// How far back failures are searched for.
@@ -61,6 +62,18 @@ impl Mailboxes {
         let mut connection = self.pool.acquire().await?;
         let ids = owned::page(&mut connection, subscriber, slug, None, None, limit).await?;
         owned::names(&mut connection, &ids).await
+    }
+
+    /// The subscriber's mailbox that sends as this address, of the app with this slug if given.
+    pub async fn by_address(
+        &self,
+        subscriber: SubscriberId,
+        slug: Option<&str>,
+        address: &EmailAddress,
+    ) -> Result<Option<CredentialId>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let lookup = address.lookup_key();
+        owned::by_address(&mut connection, subscriber, slug, &lookup).await
     }
 
     /// One of the subscriber's mailboxes; another subscriber's is not found.

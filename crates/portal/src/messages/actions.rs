@@ -56,7 +56,11 @@ pub(crate) async fn confirm_cancel(
         };
         return Err(unchanged(&ended, id));
     }
-    let title = "Cancel this message?";
+    let to = match &found {
+        FoundMessage::Logged(detail) => &detail.details.log.to_address,
+        FoundMessage::Scheduled(message) => &message.to_address,
+    };
+    let title = format!("Cancel sending to {to}?");
     let frame = Frame::load(&state, &session.subscriber, Section::Messages, title, None).await;
     Ok(page(StatusCode::OK, &CancelPage { frame, id }))
 }

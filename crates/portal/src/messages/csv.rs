@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
-use super::query::MessagesQuery;
+use super::find::with_mailbox;
+use super::query::{Meaning, MessagesQuery};
 use crate::PortalState;
 use crate::page::fields::Asked;
 use crate::page::problem::PortalProblem;
@@ -19,8 +20,17 @@ pub(crate) async fn export(
     State(state): State<PortalState>,
     Asked(asked): Asked<MessagesQuery>,
 ) -> Result<Response, PortalProblem> {
-    let wanted = asked.validate(session.id(), &state.seal_keys);
-    let wanted = wanted.map_err(|_| PortalProblem::unreadable())?;
+    // The page's link has no guesses left.
+    let query = match asked.read() {
+        Meaning::Plain(query) => query,
+        Meaning::Message(id) => MessagesQuery::of_message(id),
+        Meaning::Address([by_recipient, ..]) => by_recipient,
+    };
+    let wanted = query.validate(session.id(), &state.seal_keys);
+    let mut wanted = wanted.map_err(|_| PortalProblem::unreadable())?;
+    if !with_mailbox(&state, &session, &query, &mut wanted).await? {
+        return Err(PortalProblem::not_found());
+    }
     let (filter, stopping) = (wanted.filter, state.stopping.clone());
     let reports = &state.reports;
     let (id, author) = (session.id(), session.author());

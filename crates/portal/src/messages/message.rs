@@ -8,24 +8,35 @@ use axum::response::Response;
 use super::timeline::{Happening, scheduled, timeline};
 use crate::PortalState;
 use crate::page::fields::{Asked, Common};
-use crate::page::frame::{Frame, Section};
+use crate::page::frame::{Frame, Section, query};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::{self, Status, logged, number};
+use crate::page::words::{self, Status, logged, size};
 use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
 use mailgate_domain::sending::queue::QueuedMessage;
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
+
+/// A value with its name, which may lead somewhere.
+struct Fact {
+    name: &'static str,
+    value: String,
+    /// Empty: nowhere.
+    path: String,
+}
 
 /// The message's details and timeline.
 struct Shown {
     id: LogId,
     status: Status,
     subject: String,
-    from: String,
     to: String,
-    /// Labels and values: Cc, metadata and the like.
-    facts: Vec<(String, String)>,
+    /// Cc, the size and the like.
+    facts: Vec<Fact>,
+    message_id: String,
+    /// The app's own, by its names.
+    metadata: Vec<(String, String)>,
     timeline: Vec<Happening>,
     can_retry: bool,
     can_cancel: bool,
@@ -58,29 +69,17 @@ pub(crate) async fn show(
         FoundMessage::Logged(detail) => Shown::logged(&detail, waiting.as_ref()),
         FoundMessage::Scheduled(message) => Shown::scheduled(*message),
     };
-    let frame = Frame::load(
-        &state,
-        &session.subscriber,
-        Section::Messages,
-        title(&message.subject),
-        common.app(),
-    )
-    .await;
+    let title = format!("Message to {}", message.to);
+    let tab = format!("{}: {}", message.status.word, message.to);
+    let section = Section::Messages;
+    let frame = Frame::load(&state, &session.subscriber, section, title, common.app()).await;
+    let frame = frame.in_tab(tab);
     let body = MessagePage {
         frame,
         said: common.said(),
         message,
     };
     Ok(page(StatusCode::OK, &body))
-}
-
-fn title(subject: &str) -> String {
-    let title = if subject.trim().is_empty() {
-        "(no subject)"
-    } else {
-        subject
-    };
-    title.to_owned()
 }
 
 /// The ID in a path; an invalid ID matches no message.
@@ -93,30 +92,26 @@ impl Shown {
         let (details, log) = (&detail.details, &detail.details.log);
         let is_idle = waiting.is_some_and(|waiting| !waiting.in_progress);
         let is_unknown = waiting.is_some_and(|waiting| waiting.outcome_unknown);
-        let mut facts = facts(
-            &log.app_name,
-            &details.cc_addresses,
-            &details.bcc_addresses,
-            log.message_id.as_deref(),
-            log.size_bytes,
-        );
+        let mailbox = format!("/portal/mailboxes/{}", log.credential);
+        let mut facts = vec![
+            Fact::leading("From", &log.from_address, mailbox),
+            Fact::leading("To", &log.to_address, recipient(&log.to_address)),
+            Fact::new("Cc", details.cc_addresses.join(", ")),
+            Fact::new("Bcc", details.bcc_addresses.join(", ")),
+            Fact::leading("App", &log.app_name, format!("/portal/apps/{}", log.app)),
+            Fact::new("Size", size(log.size_bytes)),
+        ];
         if details.has_attachments {
-            facts.push(("Attachments".to_owned(), "Yes".to_owned()));
+            facts.push(Fact::new("Attachments", "Yes"));
         }
-        if let Some(why) = &log.error_message
-            && !log.is_cancelled()
-        {
-            facts.push(("Last error".to_owned(), why.clone()));
-        }
-        let metadata = details.metadata.iter();
-        facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self {
             id: log.id,
             status: logged(log),
             subject: log.subject.clone(),
-            from: log.from_address.clone(),
             to: log.to_address.clone(),
-            facts,
+            facts: given(facts),
+            message_id: log.message_id.clone().unwrap_or_default(),
+            metadata: owned(details.metadata.iter()),
             timeline: timeline(detail, waiting),
             can_retry: is_idle,
             can_cancel: is_idle && !is_unknown,
@@ -125,23 +120,23 @@ impl Shown {
     }
 
     fn scheduled(message: Scheduled) -> Self {
-        let mut facts = facts(
-            &message.app_name,
-            &message.cc_addresses,
-            &message.bcc_addresses,
-            message.message_id.as_deref(),
-            message.size_bytes,
-        );
-        let metadata = message.metadata.iter();
-        facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let facts = vec![
+            Fact::new("From", message.from_address),
+            Fact::leading("To", &message.to_address, recipient(&message.to_address)),
+            Fact::new("Cc", message.cc_addresses.join(", ")),
+            Fact::new("Bcc", message.bcc_addresses.join(", ")),
+            Fact::new("App", message.app_name),
+            Fact::new("Size", size(message.size_bytes)),
+        ];
         Self {
             id: message.id,
             status: words::scheduled(),
             timeline: scheduled(message.send_at, message.door),
             subject: message.subject,
-            from: message.from_address,
             to: message.to_address,
-            facts,
+            facts: given(facts),
+            message_id: message.message_id.unwrap_or_default(),
+            metadata: owned(message.metadata.iter()),
             can_retry: false,
             can_cancel: true,
             is_unknown: false,
@@ -149,24 +144,35 @@ impl Shown {
     }
 }
 
-fn facts(
-    app: &str,
-    cc: &[String],
-    bcc: &[String],
-    message_id: Option<&str>,
-    bytes: i64,
-) -> Vec<(String, String)> {
-    let size = format!("{} bytes", number(bytes));
-    let (cc, bcc) = (cc.join(", "), bcc.join(", "));
-    let all = [
-        ("App", app),
-        ("Cc", &cc),
-        ("Bcc", &bcc),
-        ("Message-ID", message_id.unwrap_or_default()),
-        ("Size", &size),
-    ];
-    let given = all.into_iter().filter(|(_, value)| !value.is_empty());
-    given
+impl Fact {
+    fn new(name: &'static str, value: impl Into<String>) -> Self {
+        Self::leading(name, value, String::new())
+    }
+
+    fn leading(name: &'static str, value: impl Into<String>, path: String) -> Self {
+        Self {
+            name,
+            value: value.into(),
+            path,
+        }
+    }
+}
+
+/// All messages to this recipient; empty if it is no address that can be searched for.
+fn recipient(address: &str) -> String {
+    if EmailAddress::parse(address).is_err() {
+        return String::new();
+    }
+    format!("/portal/messages?{}", query(&[("to_address", address)]))
+}
+
+fn given(mut facts: Vec<Fact>) -> Vec<Fact> {
+    facts.retain(|fact| !fact.value.is_empty());
+    facts
+}
+
+fn owned<'a>(metadata: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    metadata
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }

@@ -3,11 +3,13 @@
 use chrono::{DateTime, Utc};
 
 use crate::page::words::{self, Moment, Status, cancelled, door, status};
+use crate::webhooks::path_of;
 use mailgate_domain::reports::{
     LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply,
 };
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::door::Door;
+use mailgate_types::ids::AppId;
 
 /// A past or future event.
 pub(crate) struct Happening {
@@ -18,8 +20,8 @@ pub(crate) struct Happening {
     pub(crate) status: Status,
     /// An external text, or ours.
     pub(crate) text: String,
-    /// An ID to copy; empty: none.
-    pub(crate) id: String,
+    /// The page that has more of it; empty: none.
+    pub(crate) path: String,
 }
 
 const fn marked(word: &'static str, class: &'static str) -> Status {
@@ -34,7 +36,7 @@ impl Happening {
             title: title.into(),
             status,
             text: String::new(),
-            id: String::new(),
+            path: String::new(),
         }
     }
 
@@ -67,7 +69,7 @@ impl Happening {
 
     fn attempt(attempt: &LoggedAttempt) -> Self {
         let title = match attempt.duration_ms {
-            Some(duration) => format!("Attempt {} ({duration} ms)", attempt.number),
+            Some(duration) => format!("Attempt {} ({})", attempt.number, words::duration(duration)),
             None => format!("Attempt {}", attempt.number),
         };
         let words = attempt.error_message.clone().unwrap_or_default();
@@ -91,14 +93,18 @@ impl Happening {
         Self::new(reply.replied_at, title, marked("Replied", "good"))
     }
 
-    fn delivery(delivery: &LoggedDelivery) -> Self {
+    fn delivery(delivery: &LoggedDelivery, app: AppId) -> Self {
         let status = if delivery.success {
             marked("Delivered", "good")
         } else {
             marked("Not delivered", "bad")
         };
         Self {
-            id: delivery.id.to_string(),
+            path: format!(
+                "{}/deliveries/{}",
+                path_of(delivery.endpoint, app),
+                delivery.id
+            ),
             ..Self::new(
                 delivery.delivered_at,
                 format!("Webhook {}", delivery.event),
@@ -130,7 +136,8 @@ pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
     all.extend(detail.attempts.iter().map(Happening::attempt));
     all.extend(detail.bounces.iter().map(Happening::bounce));
     all.extend(detail.replies.iter().map(Happening::reply));
-    all.extend(detail.webhook_deliveries.iter().map(Happening::delivery));
+    let deliveries = detail.webhook_deliveries.iter();
+    all.extend(deliveries.map(|delivery| Happening::delivery(delivery, log.app)));
     all.extend(waiting.and_then(Happening::next));
     if is_cancelled {
         let end = DateTime::<Utc>::MAX_UTC;
@@ -146,6 +153,6 @@ pub(crate) fn scheduled(send_at: DateTime<Utc>, by: Option<Door>) -> Vec<Happeni
     vec![
         // Its ID holds its `send_at`; the time of acceptance isn't stored.
         Happening::accepted(None, by),
-        Happening::new(send_at, "Leaves", words::scheduled()),
+        Happening::new(send_at, "Scheduled for", words::scheduled()),
     ]
 }

@@ -3,6 +3,7 @@
 use crate::PortalState;
 use crate::page::frame::{Frame, Section};
 use crate::page::words::{Moment, Status, number};
+use crate::webhooks::path_of;
 use mailgate_types::ids::{AppId, SubscriberId};
 
 /// Maximum number of mailboxes and of webhooks listed.
@@ -90,15 +91,15 @@ pub(crate) async fn attention(
     attention.add("Failing webhooks", endpoints, |endpoint| Item {
         status: bad("Failing"),
         words: format!(
-            "{} of {} refused {} of {} deliveries in the last day.",
+            "{} of {}: {} of {} deliveries failed in 24 h.",
             endpoint.url,
             endpoint.app_name,
             number(endpoint.failures),
             number(endpoint.attempts)
         ),
         since: None,
-        path: Section::Webhooks.path().to_owned(),
-        action: "See its deliveries",
+        path: format!("{}?success=false", path_of(endpoint.id, endpoint.app)),
+        action: "View failures",
     });
     let waiting = usage.map(|usage| Vec::from_iter((usage.messages > 0).then_some(usage)));
     attention.add("Waiting mail", waiting, |usage| Item {

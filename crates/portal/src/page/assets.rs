@@ -1,4 +1,4 @@
-//! Style and scripts, in the binary. Their addresses change with their content, so browsers keep them for a year.
+//! Style, scripts and icons, in the binary. Their addresses change with their content, so browsers keep them for a year.
 
 use std::sync::LazyLock;
 
@@ -56,9 +56,15 @@ pub(crate) static HTMX: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("htmx", "js", "text/javascript; charset=utf-8", content)
 });
 
+/// The icons: an SVG with a symbol for each, by the names of `assets/vendor/ICONS`.
+pub(crate) static ICONS: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_bytes!("../../../../assets/vendor/icons.svg");
+    Asset::new("icons", "svg", "image/svg+xml", content)
+});
+
 /// Serves a file.
 pub(crate) async fn serve(Path(file): Path<String>) -> Result<Response, StatusCode> {
-    let all: [&'static Asset; 3] = [&STYLE, &SCRIPT, &HTMX];
+    let all: [&'static Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICONS];
     let asset = all.into_iter().find(|asset| asset.file == file);
     let asset = asset.ok_or(StatusCode::NOT_FOUND)?;
     let headers = [
@@ -70,15 +76,37 @@ pub(crate) async fn serve(Path(file): Path<String>) -> Result<Response, StatusCo
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
 
     #[test]
     fn a_first_visit_stays_small() {
-        let bytes: usize = [&STYLE, &SCRIPT, &HTMX]
+        let bytes: usize = [&STYLE, &SCRIPT, &HTMX, &ICONS]
             .map(|asset| asset.content.len())
             .iter()
             .sum();
         assert!(bytes < 100_000, "{bytes}");
+        assert!(STYLE.content.len() < 30_000, "{}", STYLE.content.len());
+    }
+
+    #[test]
+    fn the_sprite_has_every_icon_that_a_template_names() {
+        let sprite = String::from_utf8_lossy(ICONS.content);
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
+        let mut named = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for (_, rest) in text
+                .match_indices("ui::icon(\"")
+                .map(|(at, it)| text.split_at(at + it.len()))
+            {
+                let (name, _) = rest.split_once('"').unwrap();
+                assert!(sprite.contains(&format!("id=\"{name}\"")), "{name}");
+                named += 1;
+            }
+        }
+        assert!(named > 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::PortalState;
 use mailgate_domain::accounts::{NamedApp, Subscriber};
+use mailgate_types::secrets::SessionToken;
 
 /// Apps in the switcher, besides the selected one.
 const APPS: i64 = 100;
@@ -15,10 +16,10 @@ const NAME: &str = "Mailgate";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
-    Apps,
-    Mailboxes,
     Messages,
+    Mailboxes,
     Webhooks,
+    Apps,
     Billing,
     Settings,
 }
@@ -27,13 +28,19 @@ impl Section {
     /// All of them.
     const ALL: [Self; 7] = [
         Self::Overview,
-        Self::Apps,
-        Self::Mailboxes,
         Self::Messages,
+        Self::Mailboxes,
         Self::Webhooks,
+        Self::Apps,
         Self::Billing,
         Self::Settings,
     ];
+
+    /// The section of a path; of an unknown path, the first one.
+    fn of(path: &str) -> Self {
+        let is_at = |section: &Self| *section != Self::Overview && path.starts_with(section.path());
+        Self::ALL.into_iter().find(is_at).unwrap_or(Self::Overview)
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -45,6 +52,27 @@ impl Section {
             Self::Billing => "Billing",
             Self::Settings => "Settings",
         }
+    }
+
+    /// Its icon, by its name in the sprite.
+    pub(crate) fn icon(self) -> &'static str {
+        match self {
+            Self::Overview => "layout-dashboard",
+            Self::Apps => "app-window",
+            Self::Mailboxes => "inbox",
+            Self::Messages => "send",
+            Self::Webhooks => "webhook",
+            Self::Billing => "credit-card",
+            Self::Settings => "settings",
+        }
+    }
+
+    /// Whether its pages show one app or all, by choice.
+    pub(crate) fn is_by_app(self) -> bool {
+        matches!(
+            self,
+            Self::Overview | Self::Mailboxes | Self::Messages | Self::Webhooks
+        )
     }
 
     pub(crate) fn path(self) -> &'static str {
@@ -64,6 +92,10 @@ impl Section {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) title: String,
+    /// The browser's title; empty: the page's.
+    tab: String,
+    /// The pages above this one, as names and paths.
+    pub(crate) trail: Vec<(String, String)>,
     /// The operator's name.
     pub(crate) name: String,
     /// The operator's support page; empty: unknown.
@@ -95,6 +127,8 @@ impl Frame {
         let name = Some(&state.settings.name).filter(|name| !name.is_empty());
         Self {
             title: title.into(),
+            tab: String::new(),
+            trail: Vec::new(),
             name: name.map_or(NAME, |name| name).to_owned(),
             support_url: state.settings.support_url.clone(),
             inside: None,
@@ -114,18 +148,71 @@ impl Frame {
             state.accounts.named_apps(subscriber.id, APPS, app),
             state.billing.standing(subscriber.id),
         );
+        let inside = Inside {
+            section,
+            label: subscriber.label.clone(),
+            apps: apps.unwrap_or_default(),
+            app: app.map(ToOwned::to_owned),
+            is_billed: state.billing.is_configured(),
+            suspension: (subscriber.suspension.as_ref())
+                .map(|suspension| suspension.reason.clone()),
+            show_banner: standing.is_ok_and(|standing| standing.show_banner),
+        };
+        let mut frame = Self::outside(state, title);
+        if frame.title != section.name() {
+            let path = inside.way(section.path());
+            frame.trail.push((section.name().to_owned(), path));
+        }
         Self {
-            inside: Some(Inside {
-                section,
-                label: subscriber.label.clone(),
-                apps: apps.unwrap_or_default(),
-                app: app.map(ToOwned::to_owned),
-                is_billed: state.billing.is_configured(),
-                suspension: (subscriber.suspension.as_ref())
-                    .map(|suspension| suspension.reason.clone()),
-                show_banner: standing.is_ok_and(|standing| standing.show_banner),
-            }),
-            ..Self::outside(state, title)
+            inside: Some(inside),
+            ..frame
+        }
+    }
+}
+
+impl Frame {
+    /// For a problem at this path: whoever is signed in keeps the navigation.
+    pub(crate) async fn around(
+        state: &PortalState,
+        token: Option<SessionToken>,
+        path: &str,
+        title: &'static str,
+    ) -> Self {
+        let found = match &token {
+            Some(token) => state.accounts.portal_session(token).await.ok().flatten(),
+            None => None,
+        };
+        match found {
+            Some(found) => {
+                let section = Section::of(path);
+                let mut frame = Self::load(state, &found.subscriber, section, title, None).await;
+                frame.trail.clear();
+                frame
+            }
+            None => Self::outside(state, title),
+        }
+    }
+
+    /// Below a further page.
+    pub(crate) fn below(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
+        self.trail.push((name.into(), path.into()));
+        self
+    }
+
+    /// With another title for the browser.
+    pub(crate) fn in_tab(self, tab: impl Into<String>) -> Self {
+        Self {
+            tab: tab.into(),
+            ..self
+        }
+    }
+
+    /// The browser's title.
+    pub(crate) fn tab(&self) -> &str {
+        if self.tab.is_empty() {
+            &self.title
+        } else {
+            &self.tab
         }
     }
 }

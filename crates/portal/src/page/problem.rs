@@ -10,7 +10,6 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 
 use super::frame::Frame;
-use crate::PortalState;
 use crate::page::page;
 use mailgate_domain::accounts::{ShowError, credential_has_ended};
 use mailgate_domain::mailboxes::CreateSessionError;
@@ -145,8 +144,8 @@ impl PortalProblem {
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            "There is nothing at this address",
-            "It may have been deleted, or the address is incomplete.",
+            "Page not found",
+            "It may have been deleted, or the link is incomplete.",
         )
     }
 
@@ -201,9 +200,23 @@ impl PortalProblem {
         )
     }
 
-    pub(crate) fn render(self, state: &PortalState, request_id: &str) -> Response {
+    /// Whether it tells something about the session or the database, so that the frame can't be loaded.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.status.is_server_error()
+            || matches!(
+                self.status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            )
+    }
+
+    /// The title of its page.
+    pub(crate) fn title(&self) -> &'static str {
+        self.title
+    }
+
+    pub(crate) fn render(self, frame: Frame, request_id: &str) -> Response {
         let body = ProblemPage {
-            frame: Frame::outside(state, self.title),
+            frame,
             problem: &self,
             request_id,
         };

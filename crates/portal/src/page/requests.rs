@@ -12,7 +12,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::timeout;
 
+use super::frame::Frame;
 use super::problem::PortalProblem;
+use super::session::token;
 use crate::PortalState;
 use crate::page::LeadsAway;
 use mailgate_server::failure::RequestId;
@@ -36,6 +38,10 @@ pub(crate) async fn frame(
     next: Next,
 ) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
+    let (token, path) = (
+        token(request.headers(), &state),
+        request.uri().path().to_owned(),
+    );
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = if changes && is_foreign(request.headers(), request.uri()) {
         PortalProblem::foreign().into_response()
@@ -44,7 +50,9 @@ pub(crate) async fn frame(
     };
     if let Some(problem) = response.extensions_mut().remove::<PortalProblem>() {
         let id = id.map(|RequestId(id)| id).unwrap_or_default();
-        response = problem.render(&state, &id);
+        let token = token.filter(|_| !problem.is_outside());
+        let frame = Frame::around(&state, token, &path, problem.title()).await;
+        response = problem.render(frame, &id);
     }
     let policy = match response.extensions().get::<LeadsAway>() {
         Some(LeadsAway) => LEADING_AWAY,

@@ -19,7 +19,7 @@ pub(crate) struct Status {
 pub(crate) const fn status(status: LogStatus) -> Status {
     let (word, class) = match status {
         LogStatus::Sent => ("Sent", "good"),
-        LogStatus::FailedTemp => ("Waiting to retry", "busy"),
+        LogStatus::FailedTemp => ("Retrying", "busy"),
         LogStatus::FailedPerm => ("Failed", "bad"),
     };
     Status { word, class }
@@ -55,11 +55,13 @@ pub(crate) const fn cancelled() -> Status {
     }
 }
 
-/// A time for the `time` macro: machine-readable, and as shown without scripts.
+/// A time for the `time` and `when` macros: machine-readable, and as shown without scripts.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) iso: String,
     pub(crate) utc: String,
+    /// For lists, to the minute.
+    pub(crate) short: String,
 }
 
 impl Moment {
@@ -67,6 +69,7 @@ impl Moment {
         Self {
             iso: iso8601(at),
             utc: at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+            short: at.format("%Y-%m-%d %H:%M").to_string(),
         }
     }
 }
@@ -76,6 +79,24 @@ pub(crate) fn door(door: Door) -> &'static str {
     match door {
         Door::Rest => "REST",
         Door::Smtp => "SMTP",
+    }
+}
+
+/// A duration in milliseconds: 340 ms, 2.4 s, 61 s.
+pub(crate) fn duration(milliseconds: i64) -> String {
+    match milliseconds {
+        ..1_000 => format!("{milliseconds} ms"),
+        1_000..10_000 => format!("{}.{} s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        _ => format!("{} s", number(milliseconds / 1_000)),
+    }
+}
+
+/// A size: 812 bytes, 14 kB, 2.5 MB.
+pub(crate) fn size(bytes: i64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
     }
 }
 
@@ -95,6 +116,25 @@ pub(crate) fn number(number: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_and_sizes_are_rounded_down() {
+        let durations = [0, 999, 1_000, 2_490, 9_999, 10_000, 1_234_567].map(duration);
+        assert_eq!(
+            durations,
+            [
+                "0 ms",
+                "999 ms",
+                "1.0 s",
+                "2.4 s",
+                "9.9 s",
+                "10 s",
+                "1\u{202f}234 s"
+            ]
+        );
+        let sizes = [1, 999, 1_000, 999_999, 2_560_000].map(size);
+        assert_eq!(sizes, ["1 bytes", "999 bytes", "1 kB", "999 kB", "2.5 MB"]);
+    }
 
     #[test]
     fn numbers_have_thin_separators() {

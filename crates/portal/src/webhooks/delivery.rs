@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
+use super::indented::indented;
 use super::webhook::Attempt;
 use crate::PortalState;
 use crate::page::fields::Asked;
@@ -60,7 +61,9 @@ pub(crate) async fn show(
     let all = all.await?;
     let section = Section::Webhooks;
     let slug = Some(endpoint.slug.as_str());
-    let frame = Frame::load(&state, &session.subscriber, section, "Delivery", slug).await;
+    let title = format!("Delivery of {}", delivery.event);
+    let frame = Frame::load(&state, &session.subscriber, section, title, slug).await;
+    let frame = frame.below(&endpoint.url, path(&endpoint));
     let body = DeliveryPage {
         frame,
         queued: queued.attempt.parse().ok(),
@@ -69,8 +72,8 @@ pub(crate) async fn show(
         webhook_id: delivery.message.to_string(),
         shown: Attempt::new(&delivery),
         why: delivery.error_message.unwrap_or_default(),
-        payload: found.payload,
-        answer: delivery.response_body,
+        payload: found.payload.as_deref().map(indented),
+        answer: indented(&delivery.response_body),
         attempts: all.iter().map(Attempt::new).collect(),
     };
     Ok(page(StatusCode::OK, &body))

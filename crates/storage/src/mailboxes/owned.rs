@@ -84,6 +84,38 @@ pub async fn names(
     .await
 }
 
+/// The subscriber's mailbox with this address, or that may send as it: a connected one if there is one, of the app with
+/// this slug if given.
+pub async fn by_address(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    slug: Option<&str>,
+    lookup: &str,
+) -> Result<Option<CredentialId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT found.id AS "id!"
+           FROM (SELECT id FROM apps
+                 WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2)) AS app
+                CROSS JOIN LATERAL (
+                    (SELECT id, status, connected_at, 0 AS place FROM mailboxes
+                     WHERE app_id = app.id AND email_lookup = $3
+                     ORDER BY status <> 'active', connected_at DESC, id LIMIT 1)
+                    UNION ALL
+                    (SELECT mailboxes.id, status, connected_at, 1 FROM mailbox_addresses
+                            JOIN mailboxes ON mailboxes.id = credential_id
+                     WHERE mailbox_addresses.app_id = app.id AND address_lookup = $3
+                     ORDER BY status <> 'active', connected_at DESC, mailboxes.id LIMIT 1)
+                ) AS found
+           ORDER BY place, found.status <> 'active', found.connected_at DESC, found.id LIMIT 1"#,
+        subscriber.0,
+        slug,
+        lookup,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(CredentialId))
+}
+
 /// Where a page begins: after this mailbox.
 #[derive(Debug, Clone)]
 pub struct Place {
