@@ -1,4 +1,5 @@
-// What scripts add to pages that work without them: local times, copy buttons, questions in a dialog.
+// What scripts add to pages that work without them: local times, copy buttons, questions in a dialog, busy buttons,
+// parts that keep up to date, and keyboard shortcuts.
 'use strict';
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -83,6 +84,23 @@ document.addEventListener('click', (event) => {
   }
 });
 
+/** A button whose form is on its way is busy, and the form isn't sent twice. */
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'post') return;
+  if (form.dataset.sending !== undefined) { event.preventDefault(); return; }
+  form.dataset.sending = '';
+  event.submitter?.setAttribute('aria-busy', 'true');
+});
+
+/** A page that comes back from the browser's memory has nothing on its way. */
+window.addEventListener('pageshow', () => {
+  for (const form of document.querySelectorAll('form[data-sending]')) {
+    delete form.dataset.sending;
+    for (const button of form.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy');
+  }
+});
+
 /** How often a live part is looked at, and how long after the last sign of its reader; in milliseconds. */
 const POLL = 4_000;
 const ATTENTION = 15 * 60_000;
@@ -154,3 +172,79 @@ document.addEventListener('htmx:beforeSwap', (event) => {
 });
 enhance(document);
 keepLive();
+
+/** Where the keys behind `g` go. */
+const PLACES = {
+  o: ['Overview', '/portal'], m: ['Messages', '/portal/messages'], b: ['Mailboxes', '/portal/mailboxes'],
+  w: ['Webhooks', '/portal/webhooks'], a: ['Apps', '/portal/apps'], s: ['Settings', '/portal/settings'],
+};
+/** Where the wish for no shortcuts is stored. */
+const OFF = 'mailgate-shortcuts-off';
+
+function shortcutsDialog() {
+  const dialog = document.createElement('dialog');
+  dialog.setAttribute('aria-labelledby', 'keys-title');
+  const heading = Object.assign(document.createElement('h2'), { id: 'keys-title', textContent: 'Keyboard shortcuts' });
+  const list = document.createElement('dl');
+  const line = (keys, words) => {
+    const key = Object.assign(document.createElement('code'), { textContent: keys });
+    const name = document.createElement('dt');
+    name.append(key);
+    list.append(name, Object.assign(document.createElement('dd'), { textContent: words }));
+  };
+  line('/', 'Search messages');
+  for (const [key, [name]] of Object.entries(PLACES)) line(`g ${key}`, name);
+  line('↓ ↑', 'Next and previous row');
+  line('?', 'This list');
+  const label = Object.assign(document.createElement('label'), { className: 'choice' });
+  const box = Object.assign(document.createElement('input'), { type: 'checkbox', checked: !localStorage.getItem(OFF) });
+  box.addEventListener('change', () => { box.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, '1'); });
+  label.append(box, ' Use them in this browser');
+  const close = Object.assign(document.createElement('button'), { type: 'button', textContent: 'Close' });
+  close.dataset.close = '';
+  dialog.append(heading, list, label, close);
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** Moves the focus to another row; true: there is one. */
+function moveRow(step) {
+  const rows = [...document.querySelectorAll('.rows a.row')];
+  const at = rows.indexOf(document.activeElement);
+  const next = at < 0 ? undefined : rows[at + step];
+  next?.focus();
+  return next !== undefined;
+}
+
+/** One key at a time, outside of fields; the browser's own are left alone. */
+function shortcuts() {
+  let begun = 0;
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.target.closest('input, textarea, select, dialog, [contenteditable]')) return;
+    const off = localStorage.getItem(OFF);
+    const follows = Date.now() - begun < 1_500;
+    begun = 0;
+    if (event.key === '?') shortcutsDialog();
+    else if (off) return;
+    else if (follows && PLACES[event.key]) location.assign(PLACES[event.key][1]);
+    else if (event.key === 'g') { begun = Date.now(); return; }
+    else if (event.key === '/') {
+      const box = document.getElementById('q');
+      box ? box.focus() : location.assign('/portal/messages#q');
+    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      // Without a row in focus, the arrows scroll.
+      if (!document.activeElement?.matches('.rows a.row') || !moveRow(event.key === 'ArrowDown' ? 1 : -1)) return;
+    } else return;
+    event.preventDefault();
+  });
+  if (location.hash === '#q') document.getElementById('q')?.focus();
+}
+if (document.querySelector('.side')) {
+  shortcuts();
+  for (const button of document.querySelectorAll('[data-shortcuts]')) {
+    button.hidden = false;
+    button.addEventListener('click', shortcutsDialog);
+  }
+}

@@ -232,9 +232,9 @@ pub(crate) async fn confirm_delete(
     let title = "Delete this send key?";
     let body = DeleteKeyPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
-        action: format!("{}/send-keys/{id}/delete", owned.path()),
+        action: format!("{}/send-keys/{id}/delete#send-keys", owned.path()),
         name: key.name,
-        back: Cow::Owned(owned.path()),
+        back: Cow::Owned(format!("{}#send-keys", owned.path())),
     };
     Ok(page(StatusCode::OK, &body))
 }

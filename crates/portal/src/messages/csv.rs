@@ -22,9 +22,12 @@ pub(crate) async fn export(
 ) -> Result<Response, PortalProblem> {
     // The page's link has no guesses left.
     let query = match asked.read() {
-        Meaning::Plain(query) => query,
+        Meaning::Plain(query) => *query,
         Meaning::Message(id) => MessagesQuery::of_message(id),
-        Meaning::Address([by_recipient, ..]) => by_recipient,
+        Meaning::Address(queries) => {
+            let [by_recipient, ..] = *queries;
+            by_recipient
+        }
     };
     let wanted = query.validate(session.id(), &state.seal_keys);
     let mut wanted = wanted.map_err(|_| PortalProblem::unreadable())?;

@@ -85,8 +85,8 @@ pub(crate) async fn find(
                 None => Answer::Page(Box::new(none), Found::default()),
             });
         }
-        Meaning::Plain(query) => vec![query],
-        Meaning::Address(queries) => queries.into(),
+        Meaning::Plain(query) => vec![*query],
+        Meaning::Address(queries) => (*queries).into(),
     };
     let mut first = None;
     for query in candidates {

@@ -52,11 +52,11 @@ pub(crate) const STATES: [(&str, &str); 6] = [
 #[derive(Debug)]
 pub(crate) enum Meaning {
     /// Nothing is guessed.
-    Plain(MessagesQuery),
+    Plain(Box<MessagesQuery>),
     /// This message is to be opened.
     Message(LogId),
     /// An address or a Message-ID.
-    Address([MessagesQuery; 3]),
+    Address(Box<[MessagesQuery; 3]>),
 }
 
 /// The validated search.
@@ -154,15 +154,15 @@ impl MessagesQuery {
                 set(&mut query).clone_from(&rest);
                 query
             };
-            return Meaning::Address([
+            return Meaning::Address(Box::new([
                 with(|it| &mut it.to_address),
                 with(|it| &mut it.message_id),
                 with(|it| &mut it.from_address),
-            ]);
+            ]));
         } else if !rest.is_empty() {
             read.subject = rest;
         }
-        Meaning::Plain(read)
+        Meaning::Plain(Box::new(read))
     }
 
     /// The text for the search box: what was typed, and the fields that have no control of their own.

@@ -173,7 +173,7 @@ pub(crate) async fn confirm_delete(
     let body = DeleteKeyPage {
         frame: Frame::load(&state, &session.subscriber, section, title, None).await,
         name: secret.name,
-        action: format!("{SETTINGS}/api-secrets/{id}/delete"),
+        action: format!("{SETTINGS}/api-secrets/{id}/delete#secrets"),
         back: Cow::Borrowed(SETTINGS),
     };
     Ok(page(StatusCode::OK, &body))

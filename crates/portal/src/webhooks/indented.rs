@@ -25,7 +25,7 @@ pub(crate) fn indented(text: &str) -> String {
         match letter {
             '{' | '[' => {
                 shown.push(letter);
-                while letters.next_if(|next| next.is_ascii_whitespace()).is_some() {}
+                while letters.next_if(char::is_ascii_whitespace).is_some() {}
                 if let Some(end) = letters.next_if(|next| matches!(next, '}' | ']')) {
                     shown.push(end);
                 } else {
@@ -83,8 +83,7 @@ mod tests {
         leaf.prop_recursive(4, 32, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::hash_map(".{0,4}", inner, 0..4)
-                    .prop_map(|members| Value::from_iter(members)),
+                prop::collection::hash_map(".{0,4}", inner, 0..4).prop_map(Value::from_iter),
             ]
         })
     }
