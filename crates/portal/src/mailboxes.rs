@@ -17,7 +17,7 @@ use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{Moment, number};
-use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox};
+use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox, own_failure};
 use mailgate_types::plugin::Plugin;
 use words::State as Standing;
 
@@ -43,6 +43,7 @@ struct Row {
     provider: String,
     state: Standing,
     last_sent: Option<Moment>,
+    /// What the last failure that concerns the mailbox itself means; empty: none.
     last_error: String,
     left: String,
     replies: &'static str,
@@ -57,9 +58,8 @@ impl Row {
             left: left(state, &mailbox),
             replies: replies(state, &mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
-            last_error: mailbox
-                .last_error
-                .map(|error| error.text)
+            last_error: own_failure(&mailbox)
+                .map(|failure| failure.explanation.meaning)
                 .unwrap_or_default(),
             aliases: mailbox.aliases.len(),
             email: mailbox.email,

@@ -112,8 +112,15 @@ const PAUSED: Rule = Rule {
     ..OVER_DAILY_LIMIT
 };
 
+const WORDS_LOST: Rule = Rule {
+    meaning: "The provider did not accept the message, and its words could not be stored.",
+    remedy: Remedy::Retry,
+    concerns: Concern::Provider,
+};
+
 const TEXTS: &[(&str, &Rule)] = &[
     ("Cancelled", &CANCELLED),
+    ("The provider's words could not be stored", &WORDS_LOST),
     ("Delivery is unconfirmed", &UNCONFIRMED),
     ("The previous attempt was interrupted", &LOOKED_FOR),
     ("the gateway stopped, or the connection broke,", &LOOKED_FOR),

@@ -14,8 +14,16 @@ use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::Moment;
-use mailgate_domain::mailboxes::OwnedMailbox;
+use mailgate_domain::explanation::Explanation;
+use mailgate_domain::mailboxes::{OwnedMailbox, own_failure};
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+
+/// The last failure that concerns the mailbox itself.
+struct LastError {
+    explanation: Explanation,
+    text: String,
+    log: LogId,
+}
 
 /// The page.
 #[derive(Template)]
@@ -33,7 +41,7 @@ struct MailboxPage {
     provider: String,
     connected: Moment,
     last_sent: Option<Moment>,
-    last_error: Option<(String, LogId)>,
+    last_error: Option<LastError>,
     left: String,
     replies: &'static str,
     refused: Option<String>,
@@ -60,12 +68,16 @@ pub(crate) async fn show(
         provider: provider(&state, mailbox.plugin),
         left: left(&state, &mailbox),
         replies: replies(&state, &mailbox),
+        connected: Moment::new(mailbox.connected_at),
+        last_sent: mailbox.last_sent_at.map(Moment::new),
+        last_error: own_failure(&mailbox).map(|failure| LastError {
+            explanation: failure.explanation,
+            text: failure.message.text.clone(),
+            log: failure.message.log,
+        }),
         refused: mailbox
             .reading_refused
             .filter(|_| mailbox.disconnected.is_none()),
-        connected: Moment::new(mailbox.connected_at),
-        last_sent: mailbox.last_sent_at.map(Moment::new),
-        last_error: (mailbox.last_error).map(|error| (error.text, LogId(error.log))),
         aliases: mailbox.aliases,
         app: mailbox.app_name,
         user: mailbox.user_id.unwrap_or_default(),

@@ -13,6 +13,7 @@ use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{self, Status, logged, number};
+use mailgate_domain::explanation::Explanation;
 use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::ids::LogId;
@@ -21,6 +22,8 @@ use mailgate_types::ids::LogId;
 struct Shown {
     id: LogId,
     status: Status,
+    /// Why it didn't arrive, and what to do.
+    explanation: Option<Explanation>,
     subject: String,
     from: String,
     to: String,
@@ -113,6 +116,7 @@ impl Shown {
         Self {
             id: log.id,
             status: logged(log),
+            explanation: detail.explanation(),
             subject: log.subject.clone(),
             from: log.from_address.clone(),
             to: log.to_address.clone(),
@@ -137,6 +141,7 @@ impl Shown {
         Self {
             id: message.id,
             status: words::scheduled(),
+            explanation: None,
             timeline: scheduled(message.send_at, message.door),
             subject: message.subject,
             from: message.from_address,
