@@ -69,6 +69,19 @@ mod tests {
                 "is full",
             ),
             ("554 5.2.2 mailbox full", Ended, "is full"),
+            ("421 4.4.5 Server busy, try again later.", Waiting, "busy"),
+            (
+                "550 5.4.5 Daily user sending limit exceeded.",
+                Waiting,
+                "daily sending limit",
+            ),
+            ("550 5.1.8 bad sender domain", Ended, "sender's address"),
+            ("550 Requested action not taken", Ended, "not available"),
+            (
+                "552 5.7.0 blocked because its content presents a potential security issue",
+                Ended,
+                "for security",
+            ),
             (
                 "421 4.7.0 Try again later, closing connection.",
                 Waiting,

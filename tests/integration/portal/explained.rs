@@ -20,7 +20,7 @@ async fn a_messages_page_begins_with_what_happened_and_what_to_do() {
         ),
         (
             "tempfail@example.com",
-            "The recipient's mail server has a problem of its own, and accepts no mail.",
+            "A mail server on the way has a problem of its own, and does not take the message.",
             "Nothing: the gateway tries again by itself.",
         ),
     ] {

@@ -121,7 +121,7 @@ async fn a_message_that_is_tried_again_is_there_from_its_first_failure_on() {
     assert_eq!(
         detail["explanation"],
         json!({
-            "meaning": "The recipient's mail server has a problem of its own, and accepts no mail.",
+            "meaning": "A mail server on the way has a problem of its own, and does not take the message.",
             "action": "Nothing: the gateway tries again by itself.",
         })
     );

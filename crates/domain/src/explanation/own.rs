@@ -44,7 +44,7 @@ const APP_DELETED: Rule = Rule {
 const SUSPENDED: Rule = Rule {
     meaning: "The gateway's operator has suspended the account, so none of its messages are sent.",
     remedy: Remedy::Either {
-        waiting: "Ask the gateway's operator to resume the account; its messages are then sent by itself.",
+        waiting: "Ask the gateway's operator to resume the account; the gateway then sends the message by itself.",
         ended: "Ask the gateway's operator to resume the account, then send the message again.",
     },
     concerns: Concern::Account,

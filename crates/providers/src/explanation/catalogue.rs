@@ -67,12 +67,17 @@ pub(super) const CIRCLE: Rule = rule(
     "The recipient's mail servers pass the message around in a circle.",
     Do("Ask the recipient to tell the administrator of their mail server"),
 );
-pub(super) const RECIPIENT_SERVER: Rule = rule(
+pub(super) const ADDRESS_REFUSED: Rule = rule(
     Recipient,
-    "The recipient's mail server has a problem of its own, and accepts no mail.",
+    "A recipient's address was not accepted.",
+    Do("Check the addresses of the message and correct them in your app"),
+);
+pub(super) const MAILBOX_UNAVAILABLE: Rule = rule(
+    Recipient,
+    "The recipient's mailbox is not available for the message.",
     Either {
         waiting: "Nothing: the gateway tries again by itself.",
-        ended: "Ask the recipient to tell the administrator of their mail server, then send the message again.",
+        ended: "Check with the recipient whether the address is right and still in use, then send the message again.",
     },
 );
 
@@ -100,9 +105,13 @@ pub(super) const REFUSED_BY_RULE: Rule = rule(
     "The message was refused by a rule of the mail server: against spam, or about who may write to whom.",
     Either {
         waiting: "Nothing: the gateway tries again by itself.",
-        ended: "Ask the recipient, or the administrator of their mail server, to permit the sender's address, then send \
-                the message again.",
+        ended: "Ask the recipient, and the mailbox's administrator, what has to change for the message to be permitted.",
     },
+);
+pub(super) const FILE_BLOCKED: Rule = rule(
+    Message,
+    "The message has a file or a link of a kind that the mail server blocks for security.",
+    Do("Leave the file out, or replace it with a link"),
 );
 
 // The mailbox.
@@ -223,13 +232,23 @@ pub(super) const PASSING: Rule = rule(
 );
 pub(super) const THROTTLED: Rule = rule(
     Provider,
-    "The provider gets more requests at a time than it permits.",
+    "The gateway sends the provider more requests at a time than it permits.",
     Retry,
 );
 pub(super) const SIGN_IN_LATER: Rule = rule(
     Provider,
     "The provider could not check the gateway's sign-in to the mailbox at that moment.",
     Retry,
+);
+
+pub(super) const SERVER_TROUBLE: Rule = rule(
+    Provider,
+    "A mail server on the way has a problem of its own, and does not take the message.",
+    Either {
+        waiting: "Nothing: the gateway tries again by itself.",
+        ended: "Send the message again, and if it fails again, ask the recipient to tell the administrator of their mail \
+                server.",
+    },
 );
 
 // The operator.

@@ -7,7 +7,7 @@ pub const GENERAL: Rule = Rule {
     meaning: "The message was not accepted, and the other side gave no reason that the gateway knows.",
     remedy: Remedy::Either {
         waiting: "Nothing: the gateway tries again by itself; the other side's own words are in the message's attempts.",
-        ended: "Read the other side's own words in the message's attempts, and ask the provider or the recipient what \
+        ended: "Read the other side's own words in the message's attempts or bounces, and ask the provider or the recipient what \
                 they mean.",
     },
     concerns: Concern::Message,

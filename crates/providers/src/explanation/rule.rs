@@ -85,7 +85,7 @@ impl Remedy {
         match (self, next) {
             (Self::Retry, Next::Waiting) => "Nothing: the gateway tries again by itself.".to_owned(),
             (Self::Retry, Next::Ended) => {
-                "Send the message again: the gateway has given it up.".to_owned()
+                "Send the message again.".to_owned()
             }
             (Self::Look, Next::Waiting) => {
                 "Nothing: the gateway tries again by itself, and first looks in the mailbox's Sent folder if the \

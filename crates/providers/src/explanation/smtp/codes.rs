@@ -1,10 +1,11 @@
 //! Enhanced status codes (RFC 3463), without their class.
 
 use super::super::catalogue::{
-    BAD_ADDRESS, BUSY, CIRCLE, INCOMPATIBLE, LOOKS_UNWANTED, MAILBOX_FULL, MAILBOX_OFF, MALFORMED,
-    NO_SUCH_ADDRESS, NO_SUCH_DOMAIN, NOT_AUTHENTICATED, OVER_DAILY_LIMIT, OVER_RATE,
-    RECIPIENT_BUSY, RECIPIENT_SELECTS, RECIPIENT_SERVER, REFUSED_BY_RULE, SENDER_BLOCKED,
-    SENDER_REFUSED, SIGN_IN_LATER, TOKEN_REFUSED, TOO_LARGE, TOO_MANY_RECIPIENTS, UNREACHED,
+    ADDRESS_REFUSED, BAD_ADDRESS, BUSY, CIRCLE, FILE_BLOCKED, INCOMPATIBLE, LOOKS_UNWANTED,
+    MAILBOX_FULL, MAILBOX_OFF, MAILBOX_UNAVAILABLE, MALFORMED, NO_SUCH_ADDRESS, NO_SUCH_DOMAIN,
+    NOT_AUTHENTICATED, OVER_DAILY_LIMIT, OVER_RATE, RECIPIENT_BUSY, RECIPIENT_SELECTS,
+    REFUSED_BY_RULE, SENDER_BLOCKED, SENDER_REFUSED, SERVER_TROUBLE, SIGN_IN_LATER, TOKEN_REFUSED,
+    TOO_LARGE, TOO_MANY_RECIPIENTS, UNREACHED,
 };
 use super::super::rule::{Concern, Remedy, Rule};
 
@@ -57,12 +58,16 @@ const NOT_ENCRYPTED: Rule = Rule {
 
 /// Details, words in lower case, and the rule. The words decide between two meanings of one code.
 const WITH_WORDS: &[(&str, &str, &Rule)] = &[
+    // Microsoft: the mailbox was restricted for sending too much, or spam.
+    ("1.8", "outbound", &SENDER_BLOCKED),
     ("2.1", "receiving mail", &RECIPIENT_BUSY),
     ("4.1", "recipient address rejected", &NO_SUCH_ADDRESS),
     ("4.2", "submission rate", &OVER_RATE),
     ("7.0", "authenticat", &SIGN_IN_LATER),
     ("7.0", "login attempts", &SIGN_IN_LATER),
+    ("7.0", "unsolicited", &LOOKS_UNWANTED),
     ("7.0", "try again later", &BUSY),
+    ("7.0", "security issue", &FILE_BLOCKED),
     ("7.1", "unsolicited", &LOOKS_UNWANTED),
     ("7.1", "spam", &LOOKS_UNWANTED),
     ("7.1", "blocked", &LOOKS_UNWANTED),
@@ -75,21 +80,17 @@ const ALONE: &[(&[&str], &Rule)] = &[
     (&["1.2"], &NO_SUCH_DOMAIN),
     (&["1.3"], &BAD_ADDRESS),
     (&["1.6"], &MOVED),
-    (&["1.7"], &BAD_SENDER),
-    // Microsoft: the mailbox was restricted for sending too much, or spam. In RFC 3463 the sender's domain is wrong.
-    (&["1.8"], &SENDER_BLOCKED),
+    (&["1.7", "1.8"], &BAD_SENDER),
     (&["1.90"], &OVER_DAILY_LIMIT),
     (&["2.1"], &MAILBOX_OFF),
     (&["2.2"], &MAILBOX_FULL),
     (&["2.3"], &SIZE_FOR_RECIPIENT),
     (&["2.4"], &RECIPIENT_SELECTS),
     (&["2.252"], &SENDER_REFUSED),
-    // <https://aka.ms/concurrent_sending>
     (&["3.2"], &BUSY),
     (&["3.4"], &TOO_LARGE),
     (&["4.1", "4.2", "4.3", "4.4"], &UNREACHED),
-    // Google's; in RFC 3463 a system is congested.
-    (&["4.5"], &OVER_DAILY_LIMIT),
+    (&["4.5"], &BUSY),
     (&["4.6", "4.14"], &CIRCLE),
     (&["4.7"], &TOO_LATE),
     (&["5.3"], &TOO_MANY_RECIPIENTS),
@@ -125,9 +126,9 @@ const ALONE: &[(&[&str], &Rule)] = &[
 
 /// Subjects (RFC 3463 §2), for details that aren't listed.
 const SUBJECTS: &[(&str, &Rule)] = &[
-    ("1", &BAD_ADDRESS),
-    ("2", &MAILBOX_OFF),
-    ("3", &RECIPIENT_SERVER),
+    ("1", &ADDRESS_REFUSED),
+    ("2", &MAILBOX_UNAVAILABLE),
+    ("3", &SERVER_TROUBLE),
     ("4", &UNREACHED),
     ("5", &INCOMPATIBLE),
     ("6", &MALFORMED),
@@ -136,10 +137,14 @@ const SUBJECTS: &[(&str, &Rule)] = &[
 
 /// The rule for a code in a reply with these words, in lower case.
 pub(super) fn with_words(detail: &str, reply: Option<u16>, text: &str) -> Option<&'static Rule> {
-    // 530 demands a login, whatever its detail (RFC 4954 §6), and 504 doesn't know the kind of login.
     match reply {
+        // 530 demands a login, whatever its detail (RFC 4954 §6), and 504 doesn't know the kind of login.
         Some(530 | 535) if detail != "7.139" => return Some(&TOKEN_REFUSED),
+        Some(504) => return Some(&INCOMPATIBLE),
+        // <https://aka.ms/concurrent_sending>
         Some(432) => return Some(&OVER_RATE),
+        // Google's 5.4.5, while 4.4.5 is a busy server.
+        Some(500..) if detail == "4.5" => return Some(&OVER_DAILY_LIMIT),
         _ => {}
     }
     let mut rows = WITH_WORDS.iter();

@@ -1,7 +1,7 @@
 //! Reply codes (RFC 5321 §4.2.3), which say least.
 
 use super::super::catalogue::{
-    BAD_ADDRESS, BUSY, INCOMPATIBLE, MAILBOX_OFF, NO_SUCH_ADDRESS, TOKEN_REFUSED, TOO_LARGE,
+    BAD_ADDRESS, BUSY, INCOMPATIBLE, MAILBOX_UNAVAILABLE, NO_SUCH_ADDRESS, TOKEN_REFUSED, TOO_LARGE,
 };
 use super::super::general::ODD_ANSWER;
 use super::super::rule::Rule;
@@ -10,7 +10,7 @@ use super::super::rule::Rule;
 pub(super) fn alone(code: u16) -> Option<&'static Rule> {
     Some(match code {
         421 | 451 | 452 | 454 => &BUSY,
-        450 | 550 => &MAILBOX_OFF,
+        450 | 550 => &MAILBOX_UNAVAILABLE,
         500..=504 => &INCOMPATIBLE,
         530 | 535 => &TOKEN_REFUSED,
         551 => &NO_SUCH_ADDRESS,
