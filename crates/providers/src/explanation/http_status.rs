@@ -27,8 +27,8 @@ pub(super) fn rule(status: u16, has_code: bool) -> &'static Rule {
         411 => &INCOMPATIBLE,
         413 => &TOO_LARGE,
         429 => &THROTTLED,
-        500.. => &UNCLEAR,
-        400.. => &GENERAL,
+        _ if status >= 500 => &UNCLEAR,
+        _ if status >= 400 => &GENERAL,
         _ => &ODD_ANSWER,
     }
 }
