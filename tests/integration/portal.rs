@@ -2,6 +2,7 @@
 
 mod apps;
 mod billing;
+mod explained;
 mod keys;
 mod live;
 mod mailbox_states;

@@ -27,7 +27,7 @@ const HIDDEN_FROM_INTERFACES: [&str; 2] = ["mailgate-storage", "mailgate-provide
 
 /// The rooms of the domain, from the lowest up. What is written in one row doesn't know each other.
 const DOMAIN: &[&[&str]] = &[
-    &["compose"],
+    &["compose", "explanation"],
     &["accounts"],
     &["webhooks"],
     &["billing"],

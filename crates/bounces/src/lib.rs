@@ -29,6 +29,7 @@ pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
 pub use original::{LOG_IDS, MESSAGE_IDS};
 pub use report::read;
+pub use status_code::within as enhanced_code;
 
 #[cfg(test)]
 mod tests;

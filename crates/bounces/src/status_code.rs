@@ -13,8 +13,9 @@ pub(crate) fn leading(text: &str) -> Option<String> {
     (ends && is_code(code)).then(|| code.to_owned())
 }
 
-/// The first code in a diagnostic text: `550 5.1.1 …`, `550-5.1.1 …`, `#5.1.1`, `(#5.1.1)`.
-pub(crate) fn within(text: &str) -> Option<String> {
+/// The first enhanced status code in a diagnostic text: `550 5.1.1 …`, `550-5.1.1 …`, `#5.1.1`, `(#5.1.1)`.
+#[must_use]
+pub fn within(text: &str) -> Option<String> {
     let mut before = ' ';
     for (at, letter) in text.char_indices() {
         let is_start = matches!(letter, '4' | '5') && !before.is_alphanumeric() && before != '.';

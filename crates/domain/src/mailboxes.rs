@@ -14,6 +14,7 @@ mod former;
 mod idle;
 mod inbox;
 mod link;
+mod own_failure;
 mod owned;
 mod read;
 mod release;
@@ -54,10 +55,11 @@ pub use link::{ConnectLink, LinkOrigin};
 pub use mailgate_providers::mail::oauth::OAuthError;
 pub use mailgate_storage::apps::connecting::PublicApp;
 pub use mailgate_storage::mailboxes::addresses::AddressLook;
-pub use mailgate_storage::mailboxes::owned::{LastError, NamedMailbox, OwnedMailbox};
+pub use mailgate_storage::mailboxes::owned::{FailedMessage, NamedMailbox, OwnedMailbox};
 pub use mailgate_storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };
+pub use own_failure::{OwnFailure, own_failure};
 pub use owned::OwnedFilter;
 pub use read::MailboxReadError;
 use token::Flights;

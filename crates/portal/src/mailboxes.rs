@@ -17,7 +17,7 @@ use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{Moment, number};
-use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox};
+use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox, own_failure};
 use mailgate_types::plugin::Plugin;
 use words::State as Standing;
 
@@ -54,6 +54,7 @@ struct Row {
     user: String,
     state: Standing,
     last_sent: Option<Moment>,
+    /// What the last failure that concerns the mailbox itself means; empty: none.
     last_error: String,
     left: String,
 }
@@ -65,9 +66,8 @@ impl Row {
             state: Standing::new(&mailbox),
             left: left(state, &mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
-            last_error: mailbox
-                .last_error
-                .map(|error| error.text)
+            last_error: own_failure(&mailbox)
+                .map(|failure| failure.explanation.meaning)
                 .unwrap_or_default(),
             email: mailbox.email,
             app: mailbox.app_name,

@@ -3,6 +3,7 @@
 pub mod acme;
 mod answer;
 pub mod egress;
+pub mod explanation;
 pub mod mail;
 pub mod payprov;
 mod proxy;

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod explained;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::mail::oauth::{self, OAuthError};
 use super::mail::verdict::Verdict;
-use super::mail::{gmail, graph, oauth, smtp};
+use super::mail::{gmail, graph, smtp};
 use super::payprov;
 
 const TABLES: [(&str, &str); 3] = [
@@ -56,8 +59,16 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
+/// What a response means.
+enum Meaning {
+    /// For a message, and whether the operator must act.
+    Mail(Verdict, bool),
+    /// For a token.
+    Token(OAuthError),
+}
+
 impl Row<'_> {
-    fn google(&self) -> String {
+    fn google(&self) -> Meaning {
         match self.by {
             "api" => {
                 let body = match self.reason {
@@ -71,16 +82,13 @@ impl Row<'_> {
                 };
                 let (verdict, is_switched_off) =
                     gmail::verdict_on(self.status, self.retry_after, body);
-                match shown(&verdict).as_str() {
-                    "later" if is_switched_off => "operator".to_owned(),
-                    shown => shown.to_owned(),
-                }
+                Meaning::Mail(verdict, is_switched_off)
             }
             _ => self.both(),
         }
     }
 
-    fn microsoft(&self) -> String {
+    fn microsoft(&self) -> Meaning {
         match self.by {
             "draft" | "upload" | "send" => {
                 let body = if self.reason.is_empty() {
@@ -90,26 +98,21 @@ impl Row<'_> {
                     json!({ "error": error }).to_string().into_bytes()
                 };
                 let verdict = graph::verdict_on(self.by, self.status, self.retry_after, body);
-                shown(&verdict)
+                Meaning::Mail(verdict, false)
             }
             _ => self.both(),
         }
     }
 
-    fn both(&self) -> String {
+    fn both(&self) -> Meaning {
         match self.by {
-            "smtp" | "login" => shown(&smtp::verdict_on(
-                self.status,
-                self.words,
-                self.by == "login",
-            )),
+            "smtp" | "login" => Meaning::Mail(
+                smtp::verdict_on(self.status, self.words, self.by == "login"),
+                false,
+            ),
             "token" => {
                 let body = json!({ "error": self.reason, "error_description": self.words });
-                let error = oauth::error_on(self.status, body.to_string().as_bytes());
-                error.grant_ended().map_or_else(
-                    || "kept".to_owned(),
-                    |reason| format!("ended {}", reason.as_str()),
-                )
+                Meaning::Token(oauth::error_on(self.status, body.to_string().as_bytes()))
             }
             by => panic!("no known way: {by}"),
         }
@@ -125,6 +128,21 @@ impl Row<'_> {
             _ => "refused",
         };
         shown.to_owned()
+    }
+}
+
+impl Meaning {
+    fn shown(&self) -> String {
+        match self {
+            Self::Mail(verdict, is_switched_off) => match shown(verdict).as_str() {
+                "later" if *is_switched_off => "operator".to_owned(),
+                shown => shown.to_owned(),
+            },
+            Self::Token(error) => error.grant_ended().map_or_else(
+                || "kept".to_owned(),
+                |reason| format!("ended {}", reason.as_str()),
+            ),
+        }
     }
 }
 
@@ -155,8 +173,8 @@ fn every_row_of_the_tables() {
     for (provider, table) in TABLES {
         for row in rows(table) {
             let verdict = match provider {
-                "google" => row.google(),
-                "microsoft" => row.microsoft(),
+                "google" => row.google().shown(),
+                "microsoft" => row.microsoft().shown(),
                 _ => row.stripe(),
             };
             if verdict != row.verdict {

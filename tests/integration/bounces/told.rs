@@ -87,6 +87,7 @@ async fn each_recipient_of_each_notification_is_reported_once() {
         (&json!("sent"), &json!(false))
     );
     assert_eq!(shown(&waiting), [(BOB, "temporary")]);
+    assert_eq!(waiting["explanation"], Value::Null, "it may still arrive");
 
     // Then it fails, for him and for the one that his mail is forwarded to.
     let failed = notification(
@@ -112,6 +113,8 @@ async fn each_recipient_of_each_notification_is_reported_once() {
             ("forwarded@elsewhere.test", "permanent")
         ]
     );
+    let meaning = final_one["explanation"]["meaning"].as_str().unwrap();
+    assert!(meaning.contains("does not exist"), "{meaning}");
     // Only whom it was sent to counts as one that mail doesn't reach.
     let suppressions = format!("{}/suppressions", path(&gateway.app));
     let list = caller.get(&suppressions).await.success(200);

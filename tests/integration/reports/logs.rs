@@ -93,6 +93,7 @@ async fn a_message_with_all_its_fields() {
     assert_eq!(detail["bcc_addresses"], json!(["dan@example.com"]));
     assert_eq!(detail["has_attachments"], true);
     assert_eq!(detail["bounces"], json!([]));
+    assert_eq!(detail["explanation"], Value::Null);
     assert_eq!(
         detail["attempts"],
         json!([{ "attempt_number": 1, "attempted_at": sent_at, "duration_ms": null,
@@ -116,12 +117,66 @@ async fn a_message_that_is_tried_again_is_there_from_its_first_failure_on() {
         "{log}"
     );
     let path = format!("/logs/{}", log["id"].as_str().unwrap());
-    let attempts = reader.get(&path).await["attempts"].clone();
+    let detail = reader.get(&path).await;
+    assert_eq!(
+        detail["explanation"],
+        json!({
+            "meaning": "A mail server on the way has a problem of its own, and does not take the message.",
+            "action": "Nothing: the gateway tries again by itself.",
+        })
+    );
+    let attempts = detail["attempts"].clone();
     assert_eq!(attempts[0]["attempt_number"], 1);
     assert_eq!(attempts[0]["status"], "failed_temp");
     assert!(attempts[0]["duration_ms"].is_i64());
     assert_eq!(attempts.as_array().unwrap().len(), 1);
     assert_eq!(reader.get("/logs?status=sent").await["total"], 0);
+    gateway.stop().await;
+}
+
+/// It is computed when it is read, so rows that are there already have it too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_message_is_explained() {
+    let gateway = Gateway::start().await;
+    let reader = Reader::owner(&gateway).await;
+    let (status, answer) = gateway.send_to("permfail@example.com").await;
+    assert_eq!(status, 502, "{answer}");
+    let log = reader.get("/logs").await["logs"][0].clone();
+    assert!(log.get("explanation").is_none(), "only one message has it");
+    let path = format!("/logs/{}", log["id"].as_str().unwrap());
+    let explanation = async || reader.get(&path).await["explanation"].clone();
+    assert_eq!(
+        explanation().await,
+        json!({
+            "meaning": "The recipient's address does not exist, or accepts no mail.",
+            "action": "Check the address with the recipient and correct it in your app, then send the message again.",
+        })
+    );
+    for (text, meaning) in [
+        ("Cancelled", "cancelled"),
+        ("HTTP 403 domainPolicy: no", "administrator"),
+        (
+            "Delivery is unconfirmed: … (HTTP 503)",
+            "Nobody knows whether",
+        ),
+        (
+            "The message has waited for the maximum time: Sending is suspended: the subscription is past_due",
+            "payment",
+        ),
+    ] {
+        sqlx::query("UPDATE email_logs SET error_message = $1")
+            .bind(text)
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+        let explanation = explanation().await;
+        assert!(
+            explanation["meaning"].as_str().unwrap().contains(meaning),
+            "{explanation}"
+        );
+        let action = explanation["action"].as_str().unwrap();
+        assert!(!action.contains("by itself"), "{explanation}");
+    }
     gateway.stop().await;
 }
 

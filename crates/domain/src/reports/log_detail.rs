@@ -3,11 +3,13 @@
 use chrono::{DateTime, Utc};
 
 use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply, Reports};
+use crate::explanation::{self, Explanation};
 use mailgate_storage::replies::MOST_OF_A_MESSAGE;
 use mailgate_storage::spool::waiting::{self, Scheduled};
 use mailgate_storage::{
     bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
 };
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::send_at::FURTHEST;
@@ -34,6 +36,25 @@ pub struct LogDetail {
     pub replies: Vec<LoggedReply>,
     /// The webhook deliveries of events about it.
     pub webhook_deliveries: Vec<LoggedDelivery>,
+}
+
+impl LogDetail {
+    /// Why the message didn't arrive, in plain English; `None` if it was sent, and not bounced.
+    #[must_use]
+    pub fn explanation(&self) -> Option<Explanation> {
+        let bounce = (self.bounces.iter())
+            .find(|bounce| bounce.bounce_type == BounceType::Permanent.as_str());
+        if let Some(bounce) = bounce {
+            let (status, diagnostic) = (bounce.status.as_deref(), bounce.diagnostic.as_deref());
+            return Some(explanation::of_bounce(status, diagnostic));
+        }
+        let log = &self.details.log;
+        if log.status == LogStatus::Sent {
+            return None;
+        }
+        let text = log.error_message.as_deref().unwrap_or_default();
+        Some(explanation::of_failure(text, log.status))
+    }
 }
 
 impl Reports {

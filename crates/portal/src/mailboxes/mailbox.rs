@@ -8,14 +8,27 @@ use axum::response::Response;
 use super::words::{State as Standing, parked};
 use crate::PortalState;
 use crate::mailboxes::{left, provider, replies};
+use crate::messages::Row;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::Moment;
-use mailgate_domain::mailboxes::OwnedMailbox;
+use mailgate_domain::explanation::Explanation;
+use mailgate_domain::mailboxes::{OwnedMailbox, own_failure};
+use mailgate_domain::reports::{Filter, Search, Start};
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+
+/// How many of its messages are shown.
+const LATEST: usize = 10;
+
+/// The last failure that concerns the mailbox itself.
+struct LastError {
+    explanation: Explanation,
+    text: String,
+    log: LogId,
+}
 
 /// The page.
 #[derive(Template)]
@@ -29,14 +42,17 @@ struct MailboxPage {
     parked: Option<Moment>,
     aliases: Vec<String>,
     app: String,
+    slug: String,
     user: String,
     provider: String,
     connected: Moment,
     last_sent: Option<Moment>,
-    last_error: Option<(String, LogId)>,
+    last_error: Option<LastError>,
     left: String,
     replies: &'static str,
     refused: Option<String>,
+    /// Its newest messages.
+    latest: Vec<Row>,
 }
 
 /// Shows the page.
@@ -47,11 +63,21 @@ pub(crate) async fn show(
     Asked(common): Asked<Common>,
 ) -> Result<Response, PortalProblem> {
     let mailbox = find(&state, session.id(), &id).await?;
-    let section = Section::Mailboxes;
-    let slug = Some(mailbox.slug.as_str());
-    let title = mailbox.email.clone();
+    let (section, title) = (Section::Mailboxes, mailbox.email.clone());
+    let frame = Frame::load(&state, &session.subscriber, section, title, common.app()).await;
+    let of_mailbox = Filter {
+        search: Search {
+            credential: Some(mailbox.id),
+            ..Search::default()
+        },
+        ..Filter::default()
+    };
+    let reports = &state.reports;
+    let latest = reports.logs(session.id(), &of_mailbox, LATEST, Start::Offset(0));
+    let latest = latest.await?.logs.into_iter().map(Row::logged);
     let body = MailboxPage {
-        frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
+        frame,
+        latest: latest.collect(),
         said: common.said(),
         id: mailbox.id,
         state: Standing::new(&mailbox),
@@ -60,14 +86,19 @@ pub(crate) async fn show(
         provider: provider(&state, mailbox.plugin),
         left: left(&state, &mailbox),
         replies: replies(&state, &mailbox),
+        connected: Moment::new(mailbox.connected_at),
+        last_sent: mailbox.last_sent_at.map(Moment::new),
+        last_error: own_failure(&mailbox).map(|failure| LastError {
+            explanation: failure.explanation,
+            text: failure.message.text.clone(),
+            log: failure.message.log,
+        }),
         refused: mailbox
             .reading_refused
             .filter(|_| mailbox.disconnected.is_none()),
-        connected: Moment::new(mailbox.connected_at),
-        last_sent: mailbox.last_sent_at.map(Moment::new),
-        last_error: (mailbox.last_error).map(|error| (error.text, LogId(error.log))),
         aliases: mailbox.aliases,
         app: mailbox.app_name,
+        slug: mailbox.slug,
         user: mailbox.user_id.unwrap_or_default(),
     };
     Ok(page(StatusCode::OK, &body))

@@ -13,6 +13,7 @@ use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{self, Status, logged, size};
+use mailgate_domain::explanation::Explanation;
 use mailgate_domain::reports::{FoundMessage, LogDetail, Scheduled};
 use mailgate_domain::sending::queue::QueuedMessage;
 use mailgate_types::email_address::EmailAddress;
@@ -30,6 +31,8 @@ struct Fact {
 struct Shown {
     id: LogId,
     status: Status,
+    /// Why it didn't arrive, and what to do.
+    explanation: Option<Explanation>,
     subject: String,
     to: String,
     /// Cc, the size and the like.
@@ -107,6 +110,7 @@ impl Shown {
         Self {
             id: log.id,
             status: logged(log),
+            explanation: detail.explanation(),
             subject: log.subject.clone(),
             to: log.to_address.clone(),
             facts: given(facts),
@@ -131,6 +135,7 @@ impl Shown {
         Self {
             id: message.id,
             status: words::scheduled(),
+            explanation: None,
             timeline: scheduled(message.send_at, message.door),
             subject: message.subject,
             to: message.to_address,

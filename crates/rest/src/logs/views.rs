@@ -91,6 +91,10 @@ pub(crate) struct LogDetailShown {
     /// The metadata attached to it, from `POST /send` or `X-Mailgate-Metadata-…` headers.
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     metadata: Metadata,
+    /// Why it failed or waits, or has bounced, in plain English; null for a message that was sent and not bounced, or
+    /// is scheduled.
+    #[schema(required)]
+    explanation: Option<ExplanationShown>,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
     /// Bounces and delays of its recipients, in order: one for each recipient and notification; at most 100 of
@@ -98,6 +102,20 @@ pub(crate) struct LogDetailShown {
     bounces: Vec<BounceShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
     webhook_deliveries: Vec<LogDelivery>,
+}
+
+/// A failure in plain English, for people who don't know the protocols. The wording may change; programs should use
+/// `status`, `error_message` and the `status` of `bounces[]`.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ExplanationShown {
+    /// What happened, in one sentence.
+    #[schema(example = "The recipient's mailbox is full.")]
+    meaning: String,
+    /// What to do, in one sentence; if the gateway tries again by itself, it says so.
+    #[schema(
+        example = "Ask the recipient to make room in the mailbox; the gateway tries again by itself."
+    )]
+    action: String,
 }
 
 /// An attempt to deliver one of a message's events to an endpoint.
@@ -212,6 +230,7 @@ impl LogDetailShown {
             has_attachments: message.has_attachments,
             metadata: message.metadata.clone(),
             log: LogItem::scheduled(message),
+            explanation: None,
             attempts: Vec::new(),
             bounces: Vec::new(),
             webhook_deliveries: Vec::new(),
@@ -219,7 +238,12 @@ impl LogDetailShown {
     }
 
     fn new(detail: LogDetail) -> Self {
+        let explanation = detail.explanation().map(|explanation| ExplanationShown {
+            meaning: explanation.meaning,
+            action: explanation.action,
+        });
         Self {
+            explanation,
             log: LogItem::new(detail.details.log),
             cc_addresses: detail.details.cc_addresses,
             bcc_addresses: detail.details.bcc_addresses,

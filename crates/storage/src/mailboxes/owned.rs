@@ -5,16 +5,19 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Disconnected;
-use mailgate_types::ids::{AppId, CredentialId, SubscriberId, lowest_uuid_at};
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId, lowest_uuid_at};
+use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
 /// A failed message of the mailbox.
 #[derive(Debug, Clone)]
-pub struct LastError {
+pub struct FailedMessage {
     /// The provider's text, or the gateway's.
     pub text: String,
     /// The message's log row.
-    pub log: Uuid,
+    pub log: LogId,
+    /// Whether it is tried again.
+    pub status: LogStatus,
 }
 
 /// A mailbox.
@@ -53,8 +56,8 @@ pub struct OwnedMailbox {
     pub sent_today: i64,
     /// The provider refuses to let it be read.
     pub reading_refused: Option<String>,
-    /// The newest failure among its last messages.
-    pub last_error: Option<LastError>,
+    /// The failures among its last messages, the newest first.
+    pub failures: Vec<FailedMessage>,
 }
 
 /// A mailbox to choose.
@@ -232,20 +235,22 @@ pub async fn details(
                         WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!",
                   CASE WHEN day_began + interval '24 hours' > $4 THEN day_messages
                        ELSE 0 END AS "sent_today!",
-                  failed.id AS "failed_id?", failed.error_message AS "failed_why?"
+                  failed.ids AS "failed_ids!", failed.texts AS "failed_texts!",
+                  failed.waiting AS "failed_waiting!"
            FROM unnest($1::uuid[]) WITH ORDINALITY AS wanted (id, position)
                 JOIN mailboxes ON mailboxes.id = wanted.id
                 JOIN apps ON apps.id = mailboxes.app_id
                 JOIN end_users USING (user_key)
                 LEFT JOIN mailbox_pace ON mailbox_pace.credential_id = mailboxes.id
-                LEFT JOIN LATERAL (
-                    SELECT id, error_message
+                CROSS JOIN LATERAL (
+                    SELECT coalesce(array_agg(id ORDER BY id DESC), '{}') AS ids,
+                           coalesce(array_agg(error_message ORDER BY id DESC), '{}') AS texts,
+                           coalesce(array_agg(status = 'failed_temp' ORDER BY id DESC), '{}') AS waiting
                     FROM (SELECT id, status, error_message FROM email_logs
                           WHERE credential_id = mailboxes.id AND id >= $3
                           ORDER BY id DESC LIMIT 20) AS recent
                     WHERE status <> 'sent' AND error_message IS NOT NULL
-                    ORDER BY id DESC LIMIT 1
-                ) AS failed ON true
+                ) AS failed
            WHERE subscriber_id = $2
            ORDER BY position"#,
         &ids,
@@ -275,10 +280,23 @@ pub async fn details(
         parked_until: row.parked_until,
         reading_refused: row.reading_refused,
         sent_today: row.sent_today,
-        last_error: row
-            .failed_why
-            .zip(row.failed_id)
-            .map(|(text, log)| LastError { text, log }),
+        failures: failures(row.failed_ids, row.failed_texts, row.failed_waiting),
     });
     Ok(mailboxes.collect())
+}
+
+/// Of three columns that are equally long.
+fn failures(ids: Vec<Uuid>, texts: Vec<String>, waiting: Vec<bool>) -> Vec<FailedMessage> {
+    let columns = ids.into_iter().zip(texts).zip(waiting);
+    columns
+        .map(|((id, text), is_waiting)| FailedMessage {
+            text,
+            log: LogId(id),
+            status: if is_waiting {
+                LogStatus::FailedTemp
+            } else {
+                LogStatus::FailedPerm
+            },
+        })
+        .collect()
 }
