@@ -5,6 +5,7 @@ mod deliveries;
 mod mail;
 mod refused;
 mod responses;
+mod trail;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::PgPool;
