@@ -203,9 +203,10 @@ async fn serve(
             connectable(daemon.http_address)
         ));
     }
-    let seed = match place.is_seeded {
-        true => Seed::wanted(home, clock.now(), retention)?,
-        false => None,
+    let seed = if place.is_seeded {
+        Seed::wanted(home, clock.now(), retention)?
+    } else {
+        None
     };
     let beginning = seed.as_ref().map(Seed::beginning);
     let demo = demo::ensure(home, &daemon, provider, beginning).await?;

@@ -122,16 +122,15 @@ pub(super) async fn ensure(
         only: None,
     };
     let connected = mailboxes.choose(&wanted).await?;
-    let mailbox = match connected {
-        Some(Chosen { mailbox, .. }) => Connected {
+    let mailbox = if let Some(Chosen { mailbox, .. }) = connected {
+        Connected {
             credential: mailbox.id,
             user_key: mailbox.user_key,
             email: mailbox.email,
-        },
-        None => {
-            let callback = connectable(daemon.http_address);
-            connect(app.app, &mailboxes, &callback.to_string(), provider).await?
         }
+    } else {
+        let gateway = connectable(daemon.http_address).to_string();
+        connect(app.app, &mailboxes, &gateway, provider).await?
     };
     Ok(Demo {
         app,

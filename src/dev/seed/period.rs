@@ -83,7 +83,9 @@ impl Period {
         } else {
             100
         };
-        hour * day
+        let ago = (self.now.date_naive() - at.date_naive()).num_days();
+        let busy = Random::of(3, usize::try_from(ago).unwrap_or_default()).between(74, 118);
+        hour * day * u64::try_from(busy).unwrap_or(100)
     }
 
     /// When `count` messages were sent, in order, each in a millisecond of its own.

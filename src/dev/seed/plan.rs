@@ -118,7 +118,7 @@ fn fate(number: usize) -> Fate {
     } else if number == UNCONFIRMED {
         Fate::Unconfirmed
     } else if number % 16 == 7 {
-        Fate::Failed(if number % 5 == 0 { 3 } else { 0 })
+        Fate::Failed(if number.is_multiple_of(5) { 3 } else { 0 })
     } else if number % 31 == 11 {
         Fate::Sent(1 + number % 3)
     } else {
