@@ -5,9 +5,12 @@
 //! what follows from them by [`mailgate_domain::history`].
 
 mod apps;
+mod attempts;
 mod endpoints;
 mod events;
 mod failures;
+mod fate;
+mod letter;
 mod mail;
 mod mailboxes;
 mod people;
@@ -27,6 +30,7 @@ use serde_json::json;
 use self::people::PEOPLE;
 use self::period::Period;
 use self::plan::MESSAGES;
+use self::stopped_clock::StoppedClock;
 use super::demo::Demo;
 use super::home::{Home, HomeError};
 use crate::daemon::Daemon;
@@ -95,7 +99,7 @@ impl Seed {
 
     /// The clock by which the demo begins, if it isn't there yet.
     pub(super) fn beginning(&self) -> SharedClock {
-        stopped_clock::StoppedClock::at(self.0.set_up(0))
+        StoppedClock::at(self.0.set_up(0))
     }
 
     /// Adds everything; returns what there is in words.

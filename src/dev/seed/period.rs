@@ -44,15 +44,15 @@ impl Period {
         self.now - TimeDelta::days(self.days.into())
     }
 
-    /// When its apps were set up: so long after the beginning of that.
+    /// While its apps were set up, before the first message: so long after the beginning of that.
     pub(super) fn set_up(&self, minutes: i64) -> DateTime<Utc> {
         self.start() - SET_UP + TimeDelta::minutes(minutes)
     }
 
-    /// So long ago, within the period: tenths of it.
+    /// So long ago, within a fortnight.
     pub(super) fn ago(&self, hours: i64, minutes: i64) -> DateTime<Utc> {
         let ago = TimeDelta::hours(hours) + TimeDelta::minutes(minutes);
-        // A shorter period is as a fortnight, only denser.
+        // A shorter period has the same, only denser.
         self.now - ago * i32::try_from(self.days).unwrap_or(1) / i32::try_from(DAYS).unwrap_or(1)
     }
 

@@ -1,5 +1,6 @@
 //! What is written, to whom, and what becomes of it: the same on every run, whenever it is.
 
+use super::fate::{Fate, Response, fate, response};
 use super::people::{Company, PEOPLE, Person};
 use super::random::Random;
 use super::texts::{UNUSUAL, UNUSUAL_RECIPIENTS};
@@ -14,39 +15,6 @@ pub(super) const SCHEDULED: usize = 10;
 
 /// Mailboxes that have ended send none of the messages from this one on.
 const LATER: usize = 1_200;
-
-/// Messages that wait for their next attempt, all among the latest.
-const WAITING: [usize; 15] = [
-    1_848, 1_861, 1_877, 1_890, 1_904, 1_915, 1_926, 1_938, 1_947, 1_955, 1_964, 1_971, 1_979,
-    1_986, 1_991,
-];
-
-/// Messages that were scheduled, and cancelled before their time.
-const CANCELLED: [usize; 8] = [212, 530, 871, 1_103, 1_402, 1_633, 1_790, 1_901];
-
-/// A message of which nobody knows whether it has arrived.
-const UNCONFIRMED: usize = 1_512;
-
-/// What becomes of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It was sent after so many failed attempts.
-    Sent(usize),
-    /// It has failed for good after so many attempts that failed for now.
-    Failed(usize),
-    Unconfirmed,
-    Cancelled,
-    Waiting,
-}
-
-/// What has come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Response {
-    Nothing,
-    Bounce,
-    Delay,
-    Reply,
-}
 
 /// A message.
 #[derive(Debug, Clone)]
@@ -108,36 +76,6 @@ pub(super) fn scheduled() -> Vec<Plan> {
         written(number, person, &mut Random::of(11, number))
     });
     plans.collect()
-}
-
-fn fate(number: usize) -> Fate {
-    if WAITING.contains(&number) {
-        Fate::Waiting
-    } else if CANCELLED.contains(&number) {
-        Fate::Cancelled
-    } else if number == UNCONFIRMED {
-        Fate::Unconfirmed
-    } else if number % 16 == 7 {
-        Fate::Failed(if number.is_multiple_of(5) { 3 } else { 0 })
-    } else if number % 31 == 11 {
-        Fate::Sent(1 + number % 3)
-    } else {
-        Fate::Sent(0)
-    }
-}
-
-fn response(number: usize, fate: Fate) -> Response {
-    if !matches!(fate, Fate::Sent(_)) {
-        Response::Nothing
-    } else if number % 53 == 5 {
-        Response::Bounce
-    } else if number % 167 == 9 {
-        Response::Delay
-    } else if number % 9 == 4 {
-        Response::Reply
-    } else {
-        Response::Nothing
-    }
 }
 
 /// The places of those of a company that can still send.
@@ -261,6 +199,7 @@ fn metadata(company: Company, number: usize, random: &mut Random) -> Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dev::seed::fate::{CANCELLED, WAITING};
     use crate::dev::seed::texts::Tongue;
     use mailgate_types::email_address::EmailAddress;
 

@@ -3,9 +3,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::failures::{BOUNCES, DELAYS};
+use super::fate::Response;
 use super::mail::Written;
 use super::period::Period;
-use super::plan::Response;
 use super::random::Random;
 use mailgate_domain::history::{NewBounce, PastBounce, PastReply};
 use mailgate_types::bounce_type::BounceType;

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::SeedError;
 use super::apps::{Apps, HOME, OFFICE, subscriber};
+use super::fate::Fate;
 use super::mail::Written;
 use super::people::Company;
 use super::period::Period;
-use super::plan::Fate;
 use super::stopped_clock::StoppedClock;
 use crate::daemon::Daemon;
 use crate::dev::demo::Demo;

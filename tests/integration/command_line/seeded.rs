@@ -266,7 +266,7 @@ async fn holds_a_trail(dev: &Dev) {
     let entries = audit["entries"].as_array().unwrap();
     let times: Vec<&str> = entries
         .iter()
-        .map(|entry| entry["at"].as_str().unwrap())
+        .map(|entry| entry["created_at"].as_str().unwrap())
         .collect();
     assert!(times.len() > 40, "{}", times.len());
     assert!(
@@ -296,9 +296,32 @@ async fn holds_a_trail(dev: &Dev) {
 
 /// The portal, for a browser that follows the printed link.
 async fn pages_show_it(dev: &Dev) {
-    let portal = format!("{}/portal", dev.text("/base_url"));
-    let page = dev.http.get(&portal).send().await.unwrap();
-    assert!(page.status().is_success(), "{}", page.status());
+    let browser = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .unwrap();
+    let signing_in = browser.post(dev.text("/portal_url"));
+    let signing_in = signing_in.header("origin", dev.text("/base_url"));
+    let signed_in = signing_in.send().await.unwrap();
+    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    for (path, words) in [
+        ("", "o.kovalenko@northwind.example"),
+        ("/mailboxes", "jobs@talentwerk.example"),
+        ("/messages", "2\u{202f}000 messages"),
+        ("/webhooks", "https://hooks.northwind.example/mailgate"),
+        ("/apps", "Talentwerk Recruiting"),
+        ("/settings", "send_key.created"),
+        ("/billing", "18"),
+    ] {
+        let url = format!("{}/portal{path}", dev.text("/base_url"));
+        let page = browser.get(&url).header("cookie", cookie);
+        let page = page.send().await.unwrap();
+        assert_eq!(page.status(), 200, "{path}");
+        let text = page.text().await.unwrap();
+        assert!(text.contains(words), "no {words:?} in {path}:\n{text}");
+    }
 }
 
 /// A waiting message is tried now, and a new one is sent.
