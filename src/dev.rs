@@ -2,6 +2,7 @@
 
 mod demo;
 mod home;
+mod seed;
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
 use mailgate_settings::{ConfigError, Settings};
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::database_clock::DatabaseClock;
+use seed::{Seed, SeedError};
 
 const DATABASE: &str = "mailgate";
 
@@ -34,6 +36,8 @@ pub struct DevOptions {
     pub directory: PathBuf,
     /// Delete the state on exit.
     pub ephemeral: bool,
+    /// Fill the sandbox with a fortnight of mail, once.
+    pub seed: bool,
     /// A configuration file.
     pub config: Option<PathBuf>,
 }
@@ -76,6 +80,9 @@ pub enum DevError {
     /// The demo.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// The seed.
+    #[error(transparent)]
+    Seed(#[from] SeedError),
     /// Signals.
     #[error("signals can't be listened to: {0}")]
     Signals(#[from] std::io::Error),
@@ -149,10 +156,13 @@ async fn with_database(
         return Err(DevError::ForeignDatabase);
     }
     let shutdown = Shutdown::new(settings.shutdown);
-    let run = Box::pin(serve(
-        home, database, files, &provider, settings, clock, &shutdown,
-    ))
-    .await;
+    let place = Place {
+        home,
+        database,
+        files,
+        is_seeded: options.seed,
+    };
+    let run = Box::pin(serve(&place, &provider, settings, clock, &shutdown)).await;
     let finished = shutdown.finish().await;
     sandbox_shutdown.finish().await?;
     run.and(finished.map_err(DevError::from))?;
@@ -162,36 +172,54 @@ async fn with_database(
     }
 }
 
+/// What is this run's own.
+struct Place<'a> {
+    home: &'a Home,
+    database: &'a PrivatePostgres,
+    files: &'a CertificateFiles,
+    /// Whether it is to have a fortnight of mail.
+    is_seeded: bool,
+}
+
 async fn serve(
-    home: &Home,
-    database: &PrivatePostgres,
-    files: &CertificateFiles,
+    place: &Place<'_>,
     provider: &SandboxProvider,
     settings: Settings,
     clock: &SharedClock,
     shutdown: &Shutdown,
 ) -> Result<(), DevError> {
+    let Place { home, database, .. } = place;
     let smtp_host = settings.smtp.host.clone();
+    let retention = settings.log_retention_days;
     let billed_here = settings
         .payprov
         .as_ref()
         .is_some_and(|payprov| payprov.base_url == provider.payments.url());
-    let clock = Arc::new(DatabaseClock::new(Arc::clone(clock)));
-    let daemon = daemon::start(settings, clock, shutdown).await?;
+    let clock: SharedClock = Arc::new(DatabaseClock::new(Arc::clone(clock)));
+    let daemon = daemon::start(settings, Arc::clone(&clock), shutdown).await?;
     if billed_here {
         provider.payments.tell(&format!(
             "http://{}/payprov/webhook",
             connectable(daemon.http_address)
         ));
     }
-    let demo = demo::ensure(home, &daemon, provider).await?;
+    let seed = if place.is_seeded {
+        Seed::wanted(home, clock.now(), retention)?
+    } else {
+        None
+    };
+    let beginning = seed.as_ref().map(Seed::beginning);
+    let demo = demo::ensure(home, &daemon, provider, beginning).await?;
+    if let Some(seed) = seed {
+        println!("{}", seed.sow(home, &daemon, provider, &demo).await?);
+    }
     let portal_url = demo::portal_url(&daemon, &demo).await?;
     let announcement = announcement(
         &daemon,
         &demo,
         portal_url.as_deref(),
         provider,
-        &files.ca,
+        &place.files.ca,
         &smtp_host,
         &database.url(DATABASE),
     );

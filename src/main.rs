@@ -79,6 +79,9 @@ enum Command {
         /// Start empty, and delete the state at the end.
         #[arg(long)]
         ephemeral: bool,
+        /// Fill it, once, with a fortnight of three apps: mailboxes, messages, bounces, webhooks, an audit trail.
+        #[arg(long)]
+        seed: bool,
         /// A TOML file of settings over the defaults.
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
@@ -278,8 +281,17 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Dev {
                 dir,
                 ephemeral,
+                seed,
                 config,
-            } => dev(dir, ephemeral, config).await,
+            } => {
+                let options = DevOptions {
+                    directory: dir,
+                    ephemeral,
+                    seed,
+                    config,
+                };
+                Ok(Box::pin(dev::run(options)).await?)
+            }
             #[cfg(not(feature = "dev"))]
             Command::Dev { .. } => Err(Failure::NoDev),
             Command::Migrate { config } => migrate(config).await,
@@ -373,16 +385,6 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         (None, 0) => Ok(()),
         (None, cut) => Err(Failure::CutOff(cut)),
     }
-}
-
-#[cfg(feature = "dev")]
-async fn dev(directory: PathBuf, ephemeral: bool, config: Option<PathBuf>) -> Result<(), Failure> {
-    let options = DevOptions {
-        directory,
-        ephemeral,
-        config,
-    };
-    Ok(Box::pin(dev::run(options)).await?)
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {

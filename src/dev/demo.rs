@@ -1,17 +1,24 @@
 //! The demo that `mailgate dev` creates: a subscriber, an app, and a sandbox mailbox, connected like any other.
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::home::{Home, HomeError};
 use crate::daemon::Daemon;
-use mailgate_domain::accounts::{AppCredentials, AppFields, CreateError, MintError, ShowError};
-use mailgate_domain::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
+use mailgate_domain::accounts::{
+    Accounts, AppCredentials, AppFields, CreateError, MintError, ShowError,
+};
+use mailgate_domain::mailboxes::{
+    Chosen, ConnectError, Connected, Mailboxes, NewConnection, Wanted,
+};
 use mailgate_sandbox::authorize::AuthorizeError;
 use mailgate_sandbox::provider::SandboxProvider;
 use mailgate_server::http::connectable;
 use mailgate_types::audit::Author;
+use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 
@@ -82,22 +89,30 @@ pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<Option<St
     }
 }
 
-/// Finds the demo of an earlier run, or creates it.
+/// Finds the demo of an earlier run, or creates it: now, or by the clock of its past.
 pub(super) async fn ensure(
     home: &Home,
     daemon: &Daemon,
     provider: &SandboxProvider,
+    past: Option<SharedClock>,
 ) -> Result<Demo, DemoError> {
+    let (accounts, mailboxes) = match past {
+        Some(clock) => (
+            daemon.accounts.by_clock(Arc::clone(&clock)),
+            daemon.mailboxes.by_clock(clock),
+        ),
+        None => (daemon.accounts.clone(), daemon.mailboxes.clone()),
+    };
     let known = home
         .read(FILE)?
         .and_then(|text| serde_json::from_str::<Ids>(&text).ok());
     let found = match known {
-        Some(ids) => daemon.accounts.app_credentials(AppId(ids.app)).await?,
+        Some(ids) => accounts.app_credentials(AppId(ids.app)).await?,
         None => None,
     };
     let app = match found {
         Some(app) => app,
-        None => create(home, daemon).await?,
+        None => create(home, &accounts).await?,
     };
     let wanted = Wanted {
         app: app.app,
@@ -106,14 +121,16 @@ pub(super) async fn ensure(
         address_lookup: None,
         only: None,
     };
-    let connected = daemon.mailboxes.choose(&wanted).await?;
-    let mailbox = match connected {
-        Some(Chosen { mailbox, .. }) => Connected {
+    let connected = mailboxes.choose(&wanted).await?;
+    let mailbox = if let Some(Chosen { mailbox, .. }) = connected {
+        Connected {
             credential: mailbox.id,
             user_key: mailbox.user_key,
             email: mailbox.email,
-        },
-        None => connect(app.app, daemon, provider).await?,
+        }
+    } else {
+        let gateway = connectable(daemon.http_address).to_string();
+        connect(app.app, &mailboxes, &gateway, provider).await?
     };
     Ok(Demo {
         app,
@@ -122,9 +139,8 @@ pub(super) async fn ensure(
     })
 }
 
-async fn create(home: &Home, daemon: &Daemon) -> Result<AppCredentials, DemoError> {
-    let created = daemon
-        .accounts
+async fn create(home: &Home, accounts: &Accounts) -> Result<AppCredentials, DemoError> {
+    let created = accounts
         .create_subscriber_with_app("Demo", "demo@sandbox.example", &AppFields::named("Demo"))
         .await?;
     let ids = Ids {
@@ -137,13 +153,13 @@ async fn create(home: &Home, daemon: &Daemon) -> Result<AppCredentials, DemoErro
 
 async fn connect(
     app: AppId,
-    daemon: &Daemon,
+    mailboxes: &Mailboxes,
+    gateway: &str,
     provider: &SandboxProvider,
 ) -> Result<Connected, DemoError> {
-    let redirect_uri = format!("http://{}/oauth/callback", connectable(daemon.http_address));
+    let redirect_uri = format!("http://{gateway}/oauth/callback");
     let granted = provider.authorize(&redirect_uri, MAILBOX).await?;
-    let connected = daemon
-        .mailboxes
+    let connected = mailboxes
         .connect(&NewConnection {
             app,
             user_id: None,

@@ -7,6 +7,7 @@ mod healthcheck;
 mod memory;
 mod open_files;
 pub mod process;
+mod seeded;
 pub mod serve;
 mod start_failures;
 mod wrong_settings;

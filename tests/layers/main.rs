@@ -32,7 +32,7 @@ const DOMAIN: &[&[&str]] = &[
     &["webhooks"],
     &["billing"],
     &["mailboxes"],
-    &["sending", "reports", "certificates"],
+    &["sending", "reports", "certificates", "history"],
 ];
 
 /// The rooms of the program, which stands on all crates.

@@ -112,6 +112,15 @@ impl Beginning {
 }
 
 impl Accounts {
+    /// The same accounts by another clock: changes have its times.
+    #[must_use]
+    pub fn by_clock(&self, clock: SharedClock) -> Self {
+        Self {
+            clock,
+            ..self.clone()
+        }
+    }
+
     /// Sets which mail of its own the gateway sends; none, if this isn't called.
     #[must_use]
     pub fn sending(self, own_mail: OwnMail) -> Self {

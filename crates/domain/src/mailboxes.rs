@@ -85,6 +85,15 @@ pub struct Mailboxes {
 }
 
 impl Mailboxes {
+    /// The same mailboxes by another clock: changes have its times.
+    #[must_use]
+    pub fn by_clock(&self, clock: SharedClock) -> Self {
+        Self {
+            clock,
+            ..self.clone()
+        }
+    }
+
     /// Takes the database pool, the keys that seal the tokens, and the providers. Refreshes run on `tracker`, so that a
     /// rotated token isn't lost when the caller is cancelled.
     #[must_use]

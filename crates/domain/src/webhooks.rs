@@ -77,6 +77,15 @@ fn subscriber(author: Author) -> Option<SubscriberId> {
 }
 
 impl Webhooks {
+    /// The same webhooks by another clock: changes have its times.
+    #[must_use]
+    pub fn by_clock(&self, clock: SharedClock) -> Self {
+        Self {
+            clock,
+            ..self.clone()
+        }
+    }
+
     /// Creates the service over a database and the keys that seal its secrets.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
+use sqlx::types::Uuid;
 
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::LogStatus;
@@ -19,6 +20,36 @@ pub struct LoggedAttempt {
     pub status: LogStatus,
     /// Why it failed.
     pub error_message: Option<String>,
+}
+
+/// Adds attempts of messages that end or wait by further statements of the caller's transaction.
+pub async fn insert(
+    connection: &mut PgConnection,
+    attempts: &[(LogId, &LoggedAttempt)],
+) -> Result<(), sqlx::Error> {
+    let logs: Vec<Uuid> = attempts.iter().map(|(log, _)| log.0).collect();
+    let attempts = || attempts.iter().map(|(_, attempt)| attempt);
+    let numbers: Vec<i32> = attempts().map(|attempt| attempt.number).collect();
+    let moments: Vec<DateTime<Utc>> = attempts().map(|attempt| attempt.at).collect();
+    let durations: Vec<Option<i64>> = attempts().map(|attempt| attempt.duration_ms).collect();
+    let statuses: Vec<&str> = attempts().map(|attempt| attempt.status.as_str()).collect();
+    let errors: Vec<Option<&str>> = attempts()
+        .map(|attempt| attempt.error_message.as_deref())
+        .collect();
+    sqlx::query!(
+        "INSERT INTO email_attempts (log_id, number, at, duration_ms, status, error_message)
+         SELECT * FROM unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::bigint[], $5::text[],
+                              $6::text[])",
+        &logs,
+        &numbers,
+        &moments,
+        &durations as &[Option<i64>],
+        &statuses as &[&str],
+        &errors as &[Option<&str>],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// A message's attempts, in order.

@@ -129,26 +129,27 @@ pub struct NewReply<'a> {
     pub log: LogId,
     /// Who wrote it.
     pub from_address: &'a str,
+    /// When it was read.
+    pub replied_at: DateTime<Utc>,
 }
 
 /// Adds replies to their messages.
 pub async fn add_to_log(
     connection: &mut PgConnection,
     replies: &[NewReply<'_>],
-    now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let logs: Vec<Uuid> = replies.iter().map(|reply| reply.log.0).collect();
     let keys: Vec<&str> = replies.iter().map(|reply| reply.key).collect();
     let senders: Vec<&str> = replies.iter().map(|reply| reply.from_address).collect();
+    let moments: Vec<DateTime<Utc>> = replies.iter().map(|reply| reply.replied_at).collect();
     sqlx::query!(
         "INSERT INTO message_replies (log_id, key, from_address, replied_at)
-         SELECT log_id, key, from_address, $4
-         FROM unnest($1::uuid[], $2::text[], $3::text[]) AS reply (log_id, key, from_address)
+         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[])
          ON CONFLICT DO NOTHING",
         &logs,
         &keys as &[&str],
         &senders as &[&str],
-        now,
+        &moments,
     )
     .execute(connection)
     .await?;

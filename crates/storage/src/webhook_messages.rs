@@ -52,6 +52,18 @@ pub async fn emit(
         .iter()
         .map(|emission| NewMessage::of(emission, at))
         .collect();
+    let messages: Vec<(&NewMessage, DateTime<Utc>)> =
+        messages.iter().map(|message| (message, at)).collect();
+    emit_each(connection, &messages).await
+}
+
+/// As [`emit`], each at a time of its own, since when it is ready.
+pub async fn emit_each(
+    connection: &mut PgConnection,
+    messages: &[(&NewMessage, DateTime<Utc>)],
+) -> Result<(), sqlx::Error> {
+    let moments: Vec<DateTime<Utc>> = messages.iter().map(|(_, at)| *at).collect();
+    let messages: Vec<&NewMessage> = messages.iter().map(|(message, _)| *message).collect();
     let ids: Vec<Uuid> = messages.iter().map(|message| message.id.0).collect();
     let apps: Vec<Uuid> = messages.iter().map(|message| message.app.0).collect();
     let events: Vec<&str> = (messages.iter())
@@ -69,8 +81,9 @@ pub async fn emit(
     sqlx::query_scalar!(
         "WITH heard AS MATERIALIZED (
                SELECT message.*, endpoints.*
-               FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[])
-                        AS message (id, app_id, event, log_id, body)
+               FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[],
+                           $6::timestamptz[])
+                        AS message (id, app_id, event, log_id, body, at)
                     JOIN LATERAL (
                         SELECT array_agg(endpoint_id) AS endpoint_ids, array_agg(url) AS urls,
                                array_agg(secret_sealed) AS secrets
@@ -87,11 +100,11 @@ pub async fn emit(
                     ) AS endpoints ON true
            ), told AS (
                INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
-               SELECT app_id, id, event, log_id, body, $6 FROM heard
+               SELECT app_id, id, event, log_id, body, at FROM heard
            ), queued AS (
                INSERT INTO webhook_queue
                    (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
-               SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $6
+               SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, at
                FROM heard, unnest(endpoint_ids, urls, secrets)
                                AS endpoint (endpoint_id, url, secret_sealed)
            )
@@ -101,7 +114,7 @@ pub async fn emit(
         &events as &[&str],
         &logs as &[Option<Uuid>],
         &bodies as &[&str],
-        at,
+        &moments,
     )
     .fetch_optional(connection)
     .await?;

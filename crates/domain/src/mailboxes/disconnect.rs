@@ -36,6 +36,25 @@ impl Mailboxes {
         Ok(true)
     }
 
+    /// Disconnects a mailbox whose grant its provider no longer accepts, unless its token is of another generation;
+    /// `false` if there is nothing to disconnect.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails; nothing has changed then.
+    pub async fn end_refused(
+        &self,
+        id: CredentialId,
+        generation: Option<i64>,
+        reason: DisconnectReason,
+    ) -> Result<bool, sqlx::Error> {
+        let mut transaction =
+            audit::begin(&self.pool, Author::provider(), self.clock.now()).await?;
+        let ended = self.end(&mut transaction, id, generation, reason).await?;
+        transaction.commit().await?;
+        Ok(ended.is_some())
+    }
+
     /// Disconnects a mailbox within the caller's transaction: records it, emits the event and decrements the billed
     /// quantity of its subscriber, if there is anything to disconnect; see [`end::end`].
     pub(super) async fn end(

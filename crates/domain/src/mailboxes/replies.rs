@@ -103,9 +103,9 @@ pub(super) async fn tell(
         .filter_map(|key| found.get_key_value(key))
         .collect();
     let logged: Vec<NewReply<'_>> = (fresh.iter())
-        .filter_map(|(key, emission)| logged(key, emission))
+        .filter_map(|(key, emission)| logged(key, emission, now))
         .collect();
-    replies::add_to_log(connection, &logged, now).await?;
+    replies::add_to_log(connection, &logged).await?;
     let emissions: Vec<Emission> = (fresh.into_iter())
         .map(|(_, emission)| emission.clone())
         .collect();
@@ -148,7 +148,11 @@ async fn within_bounds(
 }
 
 /// A reply as the log keeps it.
-fn logged<'a>(key: &'a str, emission: &'a Emission) -> Option<NewReply<'a>> {
+fn logged<'a>(
+    key: &'a str,
+    emission: &'a Emission,
+    replied_at: DateTime<Utc>,
+) -> Option<NewReply<'a>> {
     let (Event::EmailReply { from_address, .. }, Some(log)) = (&emission.event, emission.log)
     else {
         return None;
@@ -157,6 +161,7 @@ fn logged<'a>(key: &'a str, emission: &'a Emission) -> Option<NewReply<'a>> {
         key,
         log,
         from_address,
+        replied_at,
     })
 }
 

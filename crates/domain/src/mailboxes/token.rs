@@ -13,13 +13,11 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::Mailboxes;
-use crate::accounts::audit;
 use mailgate_providers::mail::MailProvider;
 use mailgate_providers::mail::oauth::Tokens;
 use mailgate_providers::mail::transport::MailboxAccess;
 use mailgate_storage::database::outage::{Outage, trouble};
 use mailgate_storage::mailboxes::{self, Mailbox};
-use mailgate_types::audit::Author;
 use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;
@@ -207,12 +205,8 @@ impl Mailboxes {
                 }))
             }
             Ok(Asked::Ended(reason, error)) => {
-                let mut transaction =
-                    audit::begin(&self.pool, Author::provider(), self.clock.now()).await?;
                 let generation = Some(mailbox.token_generation);
-                let ended = self.end(&mut transaction, id, generation, reason).await?;
-                transaction.commit().await?;
-                if ended.is_some() {
+                if self.end_refused(id, generation, reason).await? {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
                     tracing::warn!(credential_id = %id, reason = reason.as_str(), error, "the provider no longer accepts the grant: the mailbox is disconnected");
