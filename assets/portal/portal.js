@@ -17,8 +17,8 @@ function short(moment, now) {
 /** `3 min ago`, `in 2 h`; nothing for what is over a day away. */
 function ago(moment, now) {
   const seconds = Math.round((moment - now) / 1_000);
-  for (const [unit, length] of [['second', 60], ['minute', 3_600], ['hour', 86_400]]) {
-    if (Math.abs(seconds) < length) return RELATIVE.format(Math.trunc(seconds * 60 / length), unit);
+  for (const [unit, length, end] of [['second', 1, 60], ['minute', 60, 3_600], ['hour', 3_600, 86_400]]) {
+    if (Math.abs(seconds) < end) return RELATIVE.format(Math.trunc(seconds / length), unit);
   }
   return '';
 }

@@ -56,15 +56,13 @@ struct Row {
     last_sent: Option<Moment>,
     /// What the last failure that concerns the mailbox itself means; empty: none.
     last_error: String,
-    left: String,
 }
 
 impl Row {
-    fn new(state: &PortalState, mailbox: OwnedMailbox) -> Self {
+    fn new(mailbox: OwnedMailbox) -> Self {
         Self {
             id: mailbox.id.to_string(),
             state: Standing::new(&mailbox),
-            left: left(state, &mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
             last_error: own_failure(&mailbox)
                 .map(|failure| failure.explanation.meaning)
@@ -136,9 +134,7 @@ pub(super) async fn list(
         said: common.said(),
         next: last.map(|mailbox| at(&mailbox.id.to_string())),
         first: filter.after.map(|_| at("")),
-        rows: (listed.into_iter())
-            .map(|mailbox| Row::new(&state, mailbox))
-            .collect(),
+        rows: (listed.into_iter()).map(Row::new).collect(),
         app,
         asked,
     };

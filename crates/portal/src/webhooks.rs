@@ -22,7 +22,7 @@ use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status};
-use mailgate_domain::webhooks::{EndpointReport, OwnedEndpoint};
+use mailgate_domain::webhooks::{EndpointReport, Health, OwnedEndpoint};
 use mailgate_types::ids::{AppId, EndpointId, SubscriberId, WebhookConfigId};
 use week::Week;
 
@@ -54,7 +54,7 @@ impl Row {
         Self {
             week: Week::new(&report),
             path: path(&report.endpoint),
-            status: status(&report.endpoint),
+            status: status(&report),
             events: events(&report.endpoint),
             count: count(&report.endpoint),
             last: report.endpoint.last_triggered_at.map(Moment::new),
@@ -145,24 +145,16 @@ pub(super) fn path_of(id: EndpointId, app: AppId) -> String {
     }
 }
 
-/// Whether it receives events.
-pub(super) fn status(endpoint: &OwnedEndpoint) -> Status {
-    if endpoint.is_active {
-        Status {
-            word: "Active",
-            class: "good",
-        }
-    } else if endpoint.url.is_empty() {
-        Status {
-            word: "No URL",
-            class: "plain",
-        }
-    } else {
-        Status {
-            word: "Paused",
-            class: "plain",
-        }
-    }
+/// How it does, in a word.
+pub(super) fn status(report: &EndpointReport) -> Status {
+    let (word, class) = match report.health {
+        Health::Active => ("Active", "good"),
+        Health::Degraded => ("Degraded", "busy"),
+        Health::Failing => ("Failing", "bad"),
+        Health::Paused => ("Paused", "plain"),
+        Health::Removed => ("No URL", "plain"),
+    };
+    Status { word, class }
 }
 
 /// How many events it receives.

@@ -16,6 +16,8 @@ use mailgate_types::ids::{
 pub struct LoggedDelivery {
     /// `wdel_…`
     pub id: WebhookDeliveryId,
+    /// The event's message: `webhook-id`.
+    pub message: WebhookMessageId,
     /// The endpoint, which may be deleted meanwhile.
     pub endpoint: EndpointId,
     /// The event's name.
@@ -36,7 +38,7 @@ pub async fn of_log(
     // The partitions are by age.
     sqlx::query_as!(
         LoggedDelivery,
-        "SELECT id, endpoint_id AS endpoint, event, success, delivered_at
+        "SELECT id, message_id AS message, endpoint_id AS endpoint, event, success, delivered_at
          FROM webhook_deliveries
          WHERE log_id = $1 AND message_id >= $2
          ORDER BY id

@@ -117,6 +117,10 @@ pub struct DayCount {
     pub successes: i64,
     /// Failed.
     pub failures: i64,
+    /// Attempts from `recent` on.
+    pub recent: i64,
+    /// Those of them that failed.
+    pub recent_failures: i64,
 }
 
 /// The attempts to deliver events from `since` on, by endpoint and day; days without any are left out.
@@ -124,18 +128,23 @@ pub async fn by_day(
     connection: &mut PgConnection,
     endpoints: &[EndpointId],
     since: DateTime<Utc>,
+    recent: DateTime<Utc>,
 ) -> Result<Vec<DayCount>, sqlx::Error> {
     let ids: Vec<Uuid> = endpoints.iter().map(|endpoint| endpoint.0).collect();
     sqlx::query_as!(
         DayCount,
         r#"SELECT endpoint_id AS endpoint, (hour AT TIME ZONE 'UTC')::date AS "day!",
                   coalesce(sum(deliveries) FILTER (WHERE success), 0)::bigint AS "successes!",
-                  coalesce(sum(deliveries) FILTER (WHERE NOT success), 0)::bigint AS "failures!"
+                  coalesce(sum(deliveries) FILTER (WHERE NOT success), 0)::bigint AS "failures!",
+                  coalesce(sum(deliveries) FILTER (WHERE hour >= $3), 0)::bigint AS "recent!",
+                  coalesce(sum(deliveries) FILTER (WHERE hour >= $3 AND NOT success), 0)::bigint
+                      AS "recent_failures!"
            FROM webhook_counters
            WHERE endpoint_id = ANY($1) AND hour >= $2 AND event <> 'test'
            GROUP BY 1, 2"#,
         &ids,
         since,
+        recent,
     )
     .fetch_all(connection)
     .await

@@ -26,6 +26,34 @@ pub struct EndpointDay {
     pub failures: i64,
 }
 
+/// How an endpoint does, by the attempts of the last day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It has no URL.
+    Removed,
+    /// It gets no events.
+    Paused,
+    /// At least half of the attempts have failed.
+    Failing,
+    /// At least one of twenty attempts has failed.
+    Degraded,
+    /// It works, or hasn't been called.
+    Active,
+}
+
+impl Health {
+    fn of(endpoint: &OwnedEndpoint, attempts: i64, failures: i64) -> Self {
+        match endpoint {
+            endpoint if endpoint.url.is_empty() => Self::Removed,
+            endpoint if !endpoint.is_active => Self::Paused,
+            _ if failures == 0 => Self::Active,
+            _ if failures * 2 >= attempts => Self::Failing,
+            _ if failures * 20 >= attempts => Self::Degraded,
+            _ => Self::Active,
+        }
+    }
+}
+
 /// An endpoint and its delivery results.
 #[derive(Debug, Clone)]
 pub struct EndpointReport {
@@ -37,6 +65,12 @@ pub struct EndpointReport {
     pub successes: i64,
     /// Attempts of these days.
     pub attempts: i64,
+    /// How it does.
+    pub health: Health,
+    /// Attempts of the last day.
+    pub recent: i64,
+    /// Those of them that failed.
+    pub recent_failures: i64,
 }
 
 impl Webhooks {
@@ -75,9 +109,13 @@ impl Webhooks {
         let first = today - Days::new(DAYS - 1);
         let since = first.and_time(NaiveTime::MIN).and_utc();
         let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();
-        let counts = webhook_endpoints::by_day(connection, &ids, since).await?;
+        let counts = webhook_endpoints::by_day(connection, &ids, since, self.a_day_ago()).await?;
         let mut by_endpoint: HashMap<EndpointId, Vec<EndpointDay>> = HashMap::new();
+        let mut recent: HashMap<EndpointId, (i64, i64)> = HashMap::new();
         for count in counts {
+            let (attempts, failures) = recent.entry(count.endpoint).or_default();
+            *attempts += count.recent;
+            *failures += count.recent_failures;
             let days = by_endpoint.entry(count.endpoint).or_default();
             days.push(EndpointDay {
                 day: count.day,
@@ -90,7 +128,11 @@ impl Webhooks {
             let days = week(today, &counted);
             let successes = days.iter().map(|day| day.successes).sum();
             let failures: i64 = days.iter().map(|day| day.failures).sum();
+            let (recent, recent_failures) = recent.remove(&endpoint.id).unwrap_or_default();
             EndpointReport {
+                health: Health::of(&endpoint, recent, recent_failures),
+                recent,
+                recent_failures,
                 endpoint,
                 days,
                 successes,

@@ -1,6 +1,6 @@
 //! Endpoints that keep failing, for the portal's overview. They keep getting deliveries.
 
-use chrono::{DurationRound as _, TimeDelta};
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 
 use super::Webhooks;
 use mailgate_storage::webhook_configs;
@@ -25,9 +25,14 @@ impl Webhooks {
         app: Option<AppId>,
         limit: i64,
     ) -> Result<Vec<FailingEndpoint>, sqlx::Error> {
-        let since = self.clock.now() - BACK;
-        let since = since.duration_trunc(TimeDelta::hours(1)).unwrap_or(since);
         let mut connection = self.pool.acquire().await?;
+        let since = self.a_day_ago();
         webhook_counters::failing(&mut connection, subscriber, app, since, limit).await
+    }
+
+    /// From where on attempts tell how an endpoint does.
+    pub(super) fn a_day_ago(&self) -> DateTime<Utc> {
+        let since = self.clock.now() - BACK;
+        since.duration_trunc(TimeDelta::hours(1)).unwrap_or(since)
     }
 }

@@ -93,23 +93,20 @@ impl Happening {
         Self::new(reply.replied_at, title, marked("Replied", "good"))
     }
 
-    fn delivery(delivery: &LoggedDelivery, app: AppId) -> Self {
-        let status = if delivery.success {
+    /// The attempts to deliver one event to one endpoint: the last one says how it went.
+    fn deliveries(last: &LoggedDelivery, attempts: usize, app: AppId) -> Self {
+        let title = match attempts {
+            1 => format!("Webhook {}", last.event),
+            _ => format!("Webhook {} ({attempts} attempts)", last.event),
+        };
+        let status = if last.success {
             marked("Delivered", "good")
         } else {
             marked("Not delivered", "bad")
         };
         Self {
-            path: format!(
-                "{}/deliveries/{}",
-                path_of(delivery.endpoint, app),
-                delivery.id
-            ),
-            ..Self::new(
-                delivery.delivered_at,
-                format!("Webhook {}", delivery.event),
-                status,
-            )
+            path: format!("{}/deliveries/{}", path_of(last.endpoint, app), last.id),
+            ..Self::new(last.delivered_at, title, status)
         }
     }
 
@@ -136,8 +133,19 @@ pub(crate) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
     all.extend(detail.attempts.iter().map(Happening::attempt));
     all.extend(detail.bounces.iter().map(Happening::bounce));
     all.extend(detail.replies.iter().map(Happening::reply));
-    let deliveries = detail.webhook_deliveries.iter();
-    all.extend(deliveries.map(|delivery| Happening::delivery(delivery, log.app)));
+    let mut events: Vec<(&LoggedDelivery, usize)> = Vec::new();
+    for delivery in &detail.webhook_deliveries {
+        let of = |it: &LoggedDelivery| (it.message, it.endpoint);
+        match events.iter_mut().find(|(last, _)| of(last) == of(delivery)) {
+            Some((last, attempts)) => {
+                *last = delivery;
+                *attempts += 1;
+            }
+            None => events.push((delivery, 1)),
+        }
+    }
+    let deliveries = events.into_iter();
+    all.extend(deliveries.map(|(last, attempts)| Happening::deliveries(last, attempts, log.app)));
     all.extend(waiting.and_then(Happening::next));
     if is_cancelled {
         let end = DateTime::<Utc>::MAX_UTC;

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use chrono::TimeDelta;
 use serde::Deserialize;
 
 use crate::PortalState;
@@ -16,6 +17,9 @@ use crate::page::{page, see};
 use crate::webhooks::{find, path};
 use mailgate_domain::webhooks::{MOST_WAITING, OwnedEndpoint, Replay, ReplayError};
 use mailgate_types::date::Date;
+
+/// From when on events are replayed, unless somebody says otherwise.
+const WEEK: TimeDelta = TimeDelta::days(7);
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -64,7 +68,7 @@ async fn form(
     wrong: Vec<String>,
     done: Option<(String, String, String)>,
 ) -> Response {
-    let (section, title) = (Section::Webhooks, "Deliver events again");
+    let (section, title) = (Section::Webhooks, "Replay events");
     let slug = Some(endpoint.slug.as_str());
     let status = if wrong.is_empty() {
         StatusCode::OK
@@ -87,7 +91,7 @@ pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
     Path(id): Path<String>,
-    Asked(asked): Asked<ReplayForm>,
+    Asked(mut asked): Asked<ReplayForm>,
     Asked(result): Asked<Outcome>,
 ) -> Result<Response, PortalProblem> {
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
@@ -96,6 +100,10 @@ pub(crate) async fn show(
         let (skipped, expired) = (count(&result.skipped), count(&result.expired));
         (number(queued), skipped, expired)
     });
+    if asked.since.is_empty() {
+        let week_ago = state.clock.now() - WEEK;
+        asked.since = week_ago.date_naive().to_string();
+    }
     Ok(form(&state, &session, endpoint, asked, Vec::new(), done).await)
 }
 

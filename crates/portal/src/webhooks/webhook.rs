@@ -15,7 +15,7 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use crate::webhooks::{events, find, path, status};
-use mailgate_domain::webhooks::{Delivery, DeliveryFilter};
+use mailgate_domain::webhooks::{Delivery, DeliveryFilter, EndpointReport, Health};
 use mailgate_types::event_name::EventName;
 
 /// Deliveries per page.
@@ -84,6 +84,18 @@ pub(crate) fn outcome(success: bool) -> Status {
     }
 }
 
+/// What failed in the last day; empty for an endpoint that works, or gets nothing.
+fn trouble(report: &EndpointReport) -> String {
+    match report.health {
+        Health::Failing | Health::Degraded => format!(
+            "{} of {} deliveries failed in 24 h.",
+            number(report.recent_failures),
+            number(report.recent)
+        ),
+        Health::Active | Health::Paused | Health::Removed => String::new(),
+    }
+}
+
 /// The page.
 #[derive(Template)]
 #[template(path = "webhook.html")]
@@ -95,6 +107,8 @@ struct WebhookPage {
     app: String,
     events: String,
     status: Status,
+    /// What failed in the last day, if it doesn't work.
+    trouble: String,
     is_active: bool,
     /// A configuration; the app's own `webhook_url` is changed with the app.
     is_config: bool,
@@ -138,8 +152,12 @@ pub(crate) async fn show(
         &state,
         &session.subscriber,
         Section::Webhooks,
-        "Webhook",
-        Some(&endpoint.slug),
+        if endpoint.url.is_empty() {
+            "Webhook"
+        } else {
+            &endpoint.url
+        },
+        common.app(),
     )
     .await;
     let now = state.clock.now();
@@ -148,11 +166,12 @@ pub(crate) async fn show(
         frame,
         said: common.said(),
         path: path(endpoint),
-        status: status(endpoint),
+        status: status(&report),
+        trouble: trouble(&report),
         events: events(endpoint),
         is_active: endpoint.is_active,
         is_config: config.is_some(),
-        app_path: format!("/portal/apps/{}", endpoint.pushable_key),
+        app_path: format!("/portal/apps/{}", endpoint.slug),
         overlap: overlap.filter(|until| *until > now).map(Moment::new),
         week: Week::new(&report),
         names: EventName::ALL,
