@@ -240,8 +240,8 @@ mod tests {
     fn nothing_goes_to_a_real_address() {
         for plan in messages().iter().chain(&scheduled()) {
             for address in std::iter::once(&plan.to).chain(&plan.cc).chain(&plan.bcc) {
-                EmailAddress::parse(address).unwrap();
-                let (_, domain) = address.rsplit_once('@').unwrap();
+                assert!(EmailAddress::parse(address).is_ok(), "{address}");
+                let domain = address.rsplit('@').next().unwrap_or_default();
                 let is_reserved = domain.ends_with(".example")
                     || ["example.com", "example.org", "example.net"]
                         .iter()
