@@ -10,6 +10,7 @@ mod endpoints;
 mod events;
 mod failures;
 mod fate;
+mod keys;
 mod letter;
 mod mail;
 mod mailboxes;
@@ -115,7 +116,7 @@ impl Seed {
         history.make_days(period.set_up(0).date_naive()).await?;
         let apps = apps::create(daemon, demo, period).await?;
         let seats = mailboxes::connect(daemon, provider, demo, &apps, period).await?;
-        let uses = apps::keys(daemon, demo, &apps, &seats, period).await?;
+        let uses = keys::create(daemon, demo, &apps, &seats, period).await?;
         let endpoints = endpoints::create(daemon, demo, &apps, period).await?;
 
         let written = mail::past(plan::messages(), &seats, period)?;

@@ -16,6 +16,9 @@ const RETRY: [i64; 9] = [60, 300, 900, 3_600, 7_200, 14_400, 28_800, 57_600, 86_
 /// The most attempts of a message that waits.
 const MOST_ATTEMPTS: usize = 8;
 
+/// How far ahead it is for a message that may have arrived, so that it stays one for a day's work.
+const LOOKED_FOR: TimeDelta = TimeDelta::hours(14);
+
 /// How far ahead the next attempt is at the least.
 const AHEAD: TimeDelta = TimeDelta::minutes(12);
 
@@ -39,8 +42,12 @@ pub(super) fn attempts(
         }
         Fate::Cancelled => (0, None),
         Fate::Waiting => (MOST_ATTEMPTS, None),
+        Fate::Unknown => (1, None),
     };
-    let error = failures::temporary(plugin, random);
+    let error = match plan.fate {
+        Fate::Unknown => failures::BROKEN,
+        _ => failures::temporary(plugin, random),
+    };
     let failed = std::iter::repeat_n((LogStatus::FailedTemp, Some(error)), failures);
     let mut began = at + TimeDelta::milliseconds(random.between(4, 40));
     let mut attempts = Vec::new();
@@ -81,13 +88,17 @@ pub(super) fn end(
             let status = last.map_or(LogStatus::Sent, |last| last.status);
             PastEnd::Ended(status, last.and_then(|last| last.error_message.clone()))
         }
-        Fate::Waiting => {
+        Fate::Waiting | Fate::Unknown => {
             let wait = RETRY[attempts.len().saturating_sub(1).min(RETRY.len() - 1)];
-            let due = last.map_or(now, |last| last.at) + TimeDelta::seconds(wait);
+            let tried = last.map_or(now, |last| last.at);
+            let is_unknown = plan.fate == Fate::Unknown;
+            let ahead = if is_unknown { LOOKED_FOR } else { AHEAD };
             let minutes = i64::try_from(number % 50).unwrap_or_default();
+            let earliest = now + ahead + TimeDelta::minutes(minutes);
             PastEnd::Waiting {
                 message: message.clone(),
-                next_attempt_at: due.max(now + AHEAD + TimeDelta::minutes(minutes)),
+                next_attempt_at: earliest.max(tried + TimeDelta::seconds(wait)),
+                left_by: is_unknown.then_some(tried + TimeDelta::seconds(1)),
             }
         }
     }

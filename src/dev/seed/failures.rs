@@ -41,7 +41,10 @@ const TEMPORARY_OF_B: [&str; 2] = [
     "Microsoft Graph answered 503 serviceNotAvailable: The service is temporarily unavailable.",
 ];
 
-/// A message that may have arrived.
+/// A message that may have arrived, and is looked for.
+pub(super) const BROKEN: &str = "The connection to the provider closed before its answer";
+
+/// A message that may have arrived: nobody knows.
 pub(super) const UNCONFIRMED: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives no answer; it may have \
     arrived, and was not sent again (The connection closed before the answer)";
 

@@ -6,6 +6,9 @@ pub(super) const WAITING: [usize; 15] = [
     1_986, 1_991,
 ];
 
+/// The one of these that the provider may have.
+const UNKNOWN: usize = 1_904;
+
 /// Messages that were scheduled, and cancelled before their time.
 pub(super) const CANCELLED: [usize; 8] = [212, 530, 871, 1_103, 1_402, 1_633, 1_790, 1_901];
 
@@ -22,6 +25,8 @@ pub(super) enum Fate {
     Unconfirmed,
     Cancelled,
     Waiting,
+    /// It waits, and may have arrived.
+    Unknown,
 }
 
 /// What has come back.
@@ -35,7 +40,9 @@ pub(super) enum Response {
 
 /// What becomes of the message with this number.
 pub(super) fn fate(number: usize) -> Fate {
-    if WAITING.contains(&number) {
+    if number == UNKNOWN {
+        Fate::Unknown
+    } else if WAITING.contains(&number) {
         Fate::Waiting
     } else if CANCELLED.contains(&number) {
         Fate::Cancelled

@@ -87,7 +87,7 @@ fn active_of(company: Company) -> Vec<usize> {
 
 fn author(number: usize, fate: Fate, random: &mut Random) -> usize {
     // The CRM's endpoints are healthy, and nothing new is to be told to them.
-    if fate == Fate::Waiting {
+    if matches!(fate, Fate::Waiting | Fate::Unknown) {
         let mut people = active_of(Company::Talentwerk);
         people.extend(active_of(Company::Demo));
         return people[number % people.len()];
@@ -210,7 +210,8 @@ mod tests {
         let count = |of: fn(&Plan) -> bool| plans.iter().filter(|plan| of(plan)).count();
         let sent = count(|plan| matches!(plan.fate, Fate::Sent(_)));
         assert!((1_820..1_880).contains(&sent), "{sent} sent");
-        assert_eq!(count(|plan| plan.fate == Fate::Waiting), WAITING.len());
+        let waiting = count(|plan| matches!(plan.fate, Fate::Waiting | Fate::Unknown));
+        assert_eq!(waiting, WAITING.len());
         assert_eq!(count(|plan| plan.fate == Fate::Cancelled), CANCELLED.len());
         assert!(count(|plan| plan.response == Response::Bounce) > 20);
         assert!(count(|plan| plan.response == Response::Reply) > 100);
@@ -239,8 +240,8 @@ mod tests {
     fn nothing_goes_to_a_real_address() {
         for plan in messages().iter().chain(&scheduled()) {
             for address in std::iter::once(&plan.to).chain(&plan.cc).chain(&plan.bcc) {
-                EmailAddress::parse(address).unwrap();
-                let (_, domain) = address.rsplit_once('@').unwrap();
+                assert!(EmailAddress::parse(address).is_ok(), "{address}");
+                let domain = address.rsplit('@').next().unwrap_or_default();
                 let is_reserved = domain.ends_with(".example")
                     || ["example.com", "example.org", "example.net"]
                         .iter()

@@ -36,6 +36,8 @@ pub enum PastEnd {
         message: Message,
         /// When it is tried again.
         next_attempt_at: DateTime<Utc>,
+        /// If the provider may already have it: the latest time of its transmission.
+        left_by: Option<DateTime<Utc>>,
     },
 }
 
@@ -125,6 +127,7 @@ async fn keep(
     let PastEnd::Waiting {
         message,
         next_attempt_at,
+        left_by,
     } = &past.end
     else {
         return Ok(());
@@ -137,7 +140,7 @@ async fn keep(
             .and_then(|attempt| attempt.error_message.clone())
             .unwrap_or_default(),
         next_attempt_at: *next_attempt_at,
-        left_by: None,
+        left_by: *left_by,
         awaits_subscription: false,
         awaits_pace: false,
         attempt: last(past),
