@@ -120,6 +120,8 @@ struct SettingsPage {
     secrets: Vec<SecretRow>,
     sessions: Vec<OpenSession>,
     entries: Vec<Entry>,
+    /// Whether these are the newest.
+    is_first: bool,
     /// The query of the older entries.
     older: Option<String>,
 }
@@ -178,6 +180,7 @@ async fn read(
             .collect(),
         entries: page.entries.into_iter().map(Entry::new).collect(),
         older,
+        is_first: filter.older_than.is_none(),
     })
 }
 

@@ -53,7 +53,7 @@ async fn the_numbers_equal_the_statistics() {
     for class in ["good", "bad"] {
         assert!(bar.contains(&format!("<rect class=\"{class}\"")), "{bar}");
     }
-    let mailbox = page.text.split("By mailbox").nth(1).unwrap();
+    let mailbox = page.text.split("Top 10 mailboxes").nth(1).unwrap();
     assert!(mailbox.contains("@sandbox.example"), "{mailbox}");
     assert!(!page.text.contains("style="), "{}", page.text);
     let none = visitor.get("/portal?app=nothing").await;

@@ -113,7 +113,7 @@ pub(crate) async fn unsuppress(
     accounts
         .delete_suppressions(owned.app.id, Some(&address), author)
         .await?;
-    Ok(see(&format!("{}?done=unsuppressed", owned.path())))
+    Ok(see(&format!("{}?done=unsuppressed#activity", owned.path())))
 }
 
 /// Shows the confirmation page for deleting the app.

@@ -232,7 +232,7 @@ pub(crate) async fn confirm_delete(
     let title = "Delete this send key?";
     let body = DeleteKeyPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
-        action: format!("{}/send-keys/{id}/delete#send-keys", owned.path()),
+        action: format!("{}/send-keys/{id}/delete", owned.path()),
         name: key.name,
         back: Cow::Owned(format!("{}#send-keys", owned.path())),
     };
@@ -248,7 +248,7 @@ pub(crate) async fn delete(
     let (accounts, author) = (&state.accounts, owned.session.author());
     let deleted = accounts.delete_send_key(owned.app.id, of.id()?, author);
     deleted.await.map_err(|error| failed(&error))?;
-    Ok(see(&format!("{}?done=key-deleted", owned.path())))
+    Ok(see(&format!("{}?done=key-deleted#send-keys", owned.path())))
 }
 
 fn failed(error: &SendKeyError) -> PortalProblem {

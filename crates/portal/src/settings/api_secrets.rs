@@ -173,7 +173,7 @@ pub(crate) async fn confirm_delete(
     let body = DeleteKeyPage {
         frame: Frame::load(&state, &session.subscriber, section, title, None).await,
         name: secret.name,
-        action: format!("{SETTINGS}/api-secrets/{id}/delete#secrets"),
+        action: format!("{SETTINGS}/api-secrets/{id}/delete"),
         back: Cow::Borrowed(SETTINGS),
     };
     Ok(page(StatusCode::OK, &body))
@@ -190,5 +190,5 @@ pub(crate) async fn delete(
     if !deleted.await? {
         return Err(PortalProblem::not_found());
     }
-    Ok(see(&format!("{SETTINGS}?done=secret-deleted")))
+    Ok(see(&format!("{SETTINGS}?done=secret-deleted#secrets")))
 }
