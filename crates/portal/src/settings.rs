@@ -107,6 +107,8 @@ impl Entry {
 struct SettingsPage {
     frame: Frame,
     said: &'static str,
+    /// The tab that is shown.
+    tab: &'static str,
     wrong: Vec<&'static str>,
     label: String,
     email: String,
@@ -135,6 +137,7 @@ pub(super) async fn show(
 ) -> Result<Response, PortalProblem> {
     let mut body = read(&state, &session, &trail).await?;
     body.said = common.said();
+    body.tab = common.tab().unwrap_or(body.tab);
     Ok(page(StatusCode::OK, &body))
 }
 
@@ -167,6 +170,7 @@ async fn read(
         )
         .await,
         said: "",
+        tab: "account",
         wrong: Vec::new(),
         label: session.subscriber.label.clone(),
         email: session.subscriber.email.clone(),

@@ -61,6 +61,7 @@ pub(crate) async fn link(
             status = StatusCode::UNPROCESSABLE_ENTITY;
         }
     }
+    body.tab = "connect";
     body.link_form = form;
     Ok(page(status, &body))
 }
@@ -79,6 +80,7 @@ pub(crate) async fn change(
         Ok(()) => Ok(see(&format!("{}?done=saved", owned.path()))),
         Err(wrong) => {
             let mut body = AppPage::load(&state, &owned).await;
+            body.tab = "options";
             (body.options, body.wrong) = (form, wrong);
             Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body))
         }
@@ -113,7 +115,7 @@ pub(crate) async fn unsuppress(
     accounts
         .delete_suppressions(owned.app.id, Some(&address), author)
         .await?;
-    Ok(see(&format!("{}?done=unsuppressed#activity", owned.path())))
+    Ok(see(&format!("{}?done=unsuppressed", owned.path())))
 }
 
 /// Shows the confirmation page for deleting the app.

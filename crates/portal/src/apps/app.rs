@@ -33,6 +33,8 @@ struct Provider {
 pub(crate) struct AppPage {
     frame: Frame,
     pub(crate) said: &'static str,
+    /// The tab that is shown.
+    pub(crate) tab: &'static str,
     app: App,
     /// The path of this page.
     path: String,
@@ -88,6 +90,7 @@ impl AppPage {
         Self {
             frame,
             said: "",
+            tab: "quickstart",
             path: owned.path(),
             created_at: Moment::new(app.created_at),
             mailboxes: number(app.users_count),
@@ -139,5 +142,6 @@ pub(crate) async fn show(
 ) -> Result<Response, PortalProblem> {
     let mut body = AppPage::load(&state, &owned).await;
     body.said = common.said();
+    body.tab = common.tab().unwrap_or(body.tab);
     Ok(page(StatusCode::OK, &body))
 }

@@ -248,7 +248,7 @@ pub(crate) async fn delete(
     let (accounts, author) = (&state.accounts, owned.session.author());
     let deleted = accounts.delete_send_key(owned.app.id, of.id()?, author);
     deleted.await.map_err(|error| failed(&error))?;
-    Ok(see(&format!("{}?done=key-deleted#send-keys", owned.path())))
+    Ok(see(&format!("{}?done=key-deleted", owned.path())))
 }
 
 fn failed(error: &SendKeyError) -> PortalProblem {

@@ -99,6 +99,17 @@ impl Common {
         Some(self.app.as_str()).filter(|app| !app.is_empty())
     }
 
+    /// The tab that the last action belongs to, if it isn't the page's first one.
+    pub(crate) fn tab(&self) -> Option<&'static str> {
+        Some(match self.done.as_str() {
+            "unsuppressed" => "activity",
+            "key-deleted" => "send-keys",
+            "ended" | "others-ended" => "sessions",
+            "secret-deleted" => "secrets",
+            _ => return None,
+        })
+    }
+
     /// The message for the last action.
     pub(crate) fn said(&self) -> &'static str {
         match self.done.as_str() {

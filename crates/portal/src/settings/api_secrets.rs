@@ -190,5 +190,5 @@ pub(crate) async fn delete(
     if !deleted.await? {
         return Err(PortalProblem::not_found());
     }
-    Ok(see(&format!("{SETTINGS}?done=secret-deleted#secrets")))
+    Ok(see(&format!("{SETTINGS}?done=secret-deleted")))
 }

@@ -20,7 +20,7 @@ pub(crate) async fn end(
     if !ended.await? {
         return Err(PortalProblem::not_found());
     }
-    Ok(see("/portal/settings?done=ended#sessions"))
+    Ok(see("/portal/settings?done=ended"))
 }
 
 /// Ends all but this one.
@@ -33,5 +33,5 @@ pub(crate) async fn end_others(
         .accounts
         .end_other_portal_sessions(id, kept, author)
         .await?;
-    Ok(see("/portal/settings?done=others-ended#sessions"))
+    Ok(see("/portal/settings?done=others-ended"))
 }
