@@ -22,6 +22,7 @@
 //   {"type": text}              types into whatever has the focus
 //   {"fits": null}              fails where the page scrolls sideways
 //   {"read": selector}          the field's value or the element's visible text, as `text`; `frame=h1` is the h1 in the page's iframe
+//   {"measure": expression}     what an expression of JavaScript gives, as `text`
 //   {"expectUrl": regex}        waits until the page's URL fits
 //   {"expectText": text}        waits until the page shows the text, white space folded
 //   {"screenshot": path}        a picture of the whole page
@@ -141,6 +142,7 @@ const ACTIONS = {
   read: (page, selector) =>
     (selector.startsWith(FRAME) ? page.frameLocator('iframe').locator(selector.slice(FRAME.length)) : page.locator(selector))
       .evaluate((element) => element.value ?? element.innerText),
+  measure: async (page, expression) => String(await page.evaluate(expression)),
   expectUrl: (page, pattern) =>
     until(`expected a URL like ${pattern}`, async () => ({
       holds: new RegExp(pattern).test(page.url()),
@@ -178,7 +180,7 @@ async function take(page, step) {
   // The answer to this comes after all that the browser said before.
   const title = await page.title();
   if (refused.length && !allowRefused) throw new Error('the browser refused something');
-  const text = action === 'read' ? outcome : null;
+  const text = ['read', 'measure'].includes(action) ? outcome : null;
   const result = { url: page.url(), title, status, loads, text, consoleErrors, refused };
   [consoleErrors, refused] = [[], []];
   return result;

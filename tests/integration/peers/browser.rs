@@ -45,6 +45,8 @@ pub enum Step {
     Fits(()),
     /// The value of a field or the visible text of an element, into [`StepResult::text`].
     Read(String),
+    /// What an expression of JavaScript gives, into [`StepResult::text`].
+    Measure(&'static str),
     /// Waits until the page's URL fits this regular expression.
     ExpectUrl(String),
     /// Waits until the page shows this text; white space is folded, case counts.
@@ -69,7 +71,7 @@ pub struct StepResult {
     pub status: Option<u16>,
     /// How many pages have loaded so far.
     pub loads: u32,
-    /// Only of [`Step::Read`].
+    /// Only of [`Step::Read`] and [`Step::Measure`].
     pub text: Option<String>,
     /// Errors on the console, with failed requests and scripts that threw.
     pub console_errors: Vec<String>,
@@ -116,7 +118,7 @@ impl Browser {
         Self::sized(390, 844)
     }
 
-    fn sized(width: u16, height: u16) -> Self {
+    pub fn sized(width: u16, height: u16) -> Self {
         Self {
             viewport: Viewport { width, height },
             javascript: true,

@@ -34,7 +34,7 @@ async fn a_messages_page_begins_with_what_happened_and_what_to_do() {
     let (_, sent) = gateway.send_to("bob@example.com").await;
     let id = sent["log_id"].as_str().unwrap();
     let page = visitor.get(&format!("/portal/messages/{id}")).await.text;
-    assert!(!page.contains("card answer"), "{page}");
+    assert!(!page.contains("class=\"note"), "{page}");
     gateway.stop().await;
 }
 

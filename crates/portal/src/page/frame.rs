@@ -207,6 +207,11 @@ impl Frame {
         }
     }
 
+    /// Whether the title has an address, which isn't broken into lines.
+    pub(crate) fn has_address(&self) -> bool {
+        self.title.contains('@') || self.title.contains("://")
+    }
+
     /// The browser's title.
     pub(crate) fn tab(&self) -> &str {
         if self.tab.is_empty() {
