@@ -21,7 +21,7 @@ async fn a_messages_page_begins_with_what_happened_and_what_to_do() {
         (
             "tempfail@example.com",
             "A mail server on the way has a problem of its own, and does not take the message.",
-            "Nothing: the gateway tries again by itself.",
+            "Nothing to do: the gateway tries again by itself.",
         ),
     ] {
         let (_, sent) = gateway.send_to(to).await;

@@ -122,7 +122,7 @@ async fn a_message_that_is_tried_again_is_there_from_its_first_failure_on() {
         detail["explanation"],
         json!({
             "meaning": "A mail server on the way has a problem of its own, and does not take the message.",
-            "action": "Nothing: the gateway tries again by itself.",
+            "action": "Nothing to do: the gateway tries again by itself.",
         })
     );
     let attempts = detail["attempts"].clone();

@@ -109,7 +109,10 @@ pub(crate) async fn attention(
         },
         words: match usage.messages {
             1 => "1 message waiting.".to_owned(),
-            messages => format!("{} messages waiting in all apps.", number(messages)),
+            messages => format!(
+                "{} messages waiting in all apps, scheduled ones included.",
+                number(messages)
+            ),
         },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),

@@ -58,7 +58,7 @@ pub(super) const UNREACHED: Rule = rule(
     Recipient,
     "A mail server on the way to the recipient could not be reached, or did not answer in time.",
     Either {
-        waiting: "Nothing: the gateway tries again by itself.",
+        waiting: "Nothing to do: the gateway tries again by itself.",
         ended: "Check the part of the address after the @ with the recipient, then send the message again.",
     },
 );
@@ -76,7 +76,7 @@ pub(super) const MAILBOX_UNAVAILABLE: Rule = rule(
     Recipient,
     "The recipient's mailbox is not available for the message.",
     Either {
-        waiting: "Nothing: the gateway tries again by itself.",
+        waiting: "Nothing to do: the gateway tries again by itself.",
         ended: "Check with the recipient whether the address is right and still in use, then send the message again.",
     },
 );
@@ -104,7 +104,7 @@ pub(super) const REFUSED_BY_RULE: Rule = rule(
     Message,
     "The message was refused by a rule of the mail server: against spam, or about who may write to whom.",
     Either {
-        waiting: "Nothing: the gateway tries again by itself.",
+        waiting: "Nothing to do: the gateway tries again by itself.",
         ended: "Ask the recipient, and the mailbox's administrator, what has to change for the message to be permitted.",
     },
 );
@@ -188,7 +188,7 @@ pub const OVER_DAILY_LIMIT: Rule = rule(
     Mailbox,
     "The mailbox, or its organization, has reached its provider's daily sending limit.",
     Either {
-        waiting: "Nothing: the gateway pauses the mailbox for some hours, and then tries again by itself.",
+        waiting: "Nothing to do: the gateway pauses the mailbox for some hours, and then tries again by itself.",
         ended: "Send the message again on another day, or from another mailbox.",
     },
 );
@@ -197,7 +197,7 @@ pub const OVER_RATE: Rule = rule(
     Mailbox,
     "The mailbox sends more messages at a time than its limit permits.",
     Either {
-        waiting: "Nothing: the gateway tries again by itself, more slowly.",
+        waiting: "Nothing to do: the gateway tries again by itself, more slowly.",
         ended: "Send the message again, and spread messages over more time or more mailboxes.",
     },
 );
@@ -245,7 +245,7 @@ pub(super) const SERVER_TROUBLE: Rule = rule(
     Provider,
     "A mail server on the way has a problem of its own, and does not take the message.",
     Either {
-        waiting: "Nothing: the gateway tries again by itself.",
+        waiting: "Nothing to do: the gateway tries again by itself.",
         ended: "Send the message again, and if it fails again, ask the recipient to tell the administrator of their mail \
                 server.",
     },
@@ -269,7 +269,7 @@ pub(super) const PROJECT_LIMIT: Rule = rule(
     Operator,
     "The gateway has used up the requests that Google permits its project in a day.",
     Either {
-        waiting: "Nothing: the gateway pauses for some hours, and then tries again by itself.",
+        waiting: "Nothing to do: the gateway pauses for some hours, and then tries again by itself.",
         ended: "Tell the gateway's operator to have the project's limit raised, then send the message again.",
     },
 );

@@ -6,7 +6,7 @@ use super::rule::{Concern, Explanation, Remedy, Rule};
 pub const GENERAL: Rule = Rule {
     meaning: "The message was not accepted, and the other side gave no reason that the gateway knows.",
     remedy: Remedy::Either {
-        waiting: "Nothing: the gateway tries again by itself; the other side's own words are in the message's attempts.",
+        waiting: "Nothing to do: the gateway tries again by itself; the other side's own words are in the message's attempts.",
         ended: "Read the other side's own words in the message's attempts or bounces, and ask the provider or the recipient what \
                 they mean.",
     },

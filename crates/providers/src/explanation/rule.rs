@@ -83,12 +83,12 @@ impl Rule {
 impl Remedy {
     fn action(self, next: Next) -> String {
         match (self, next) {
-            (Self::Retry, Next::Waiting) => "Nothing: the gateway tries again by itself.".to_owned(),
+            (Self::Retry, Next::Waiting) => "Nothing to do: the gateway tries again by itself.".to_owned(),
             (Self::Retry, Next::Ended) => {
                 "Send the message again.".to_owned()
             }
             (Self::Look, Next::Waiting) => {
-                "Nothing: the gateway tries again by itself, and first looks in the mailbox's Sent folder if the \
+                "Nothing to do: the gateway tries again by itself, and first looks in the mailbox's Sent folder if the \
                  message may have been sent already."
                     .to_owned()
             }
