@@ -16,9 +16,8 @@ use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::{Moment, number};
+use crate::page::words::Moment;
 use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox, own_failure};
-use mailgate_types::plugin::Plugin;
 use words::State as Standing;
 
 /// Mailboxes per page.
@@ -72,9 +71,8 @@ impl Row {
             user: mailbox.user_id.unwrap_or_default(),
         }
     }
-}
 
-impl Row {
+    /// The reason of its status, or what its own last failure means.
     fn problem(&self) -> &str {
         if self.state.why.is_empty() {
             &self.last_error
@@ -139,31 +137,4 @@ pub(super) async fn list(
         asked,
     };
     Ok(page(StatusCode::OK, &body))
-}
-
-/// A provider's name.
-pub(super) fn provider(state: &PortalState, plugin: Plugin) -> String {
-    let settings = state.mailboxes.provider_settings(plugin);
-    settings.map_or_else(|| plugin.to_string(), |settings| settings.label.clone())
-}
-
-/// How many messages it may still send today.
-pub(super) fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
-    match state.mailboxes.left_today(mailbox) {
-        _ if mailbox.disconnected.is_some() => String::new(),
-        Some(left) => number(left),
-        None => "No limit".to_owned(),
-    }
-}
-
-/// Whether the gateway detects replies to its messages.
-pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
-    let tracks = state
-        .mailboxes
-        .tracks_replies(mailbox.plugin, &mailbox.scopes);
-    match (&mailbox.disconnected, &mailbox.reading_refused) {
-        (None, None) if tracks => "On",
-        (None, Some(_)) if tracks => "Refused",
-        _ => "Off",
-    }
 }

@@ -52,7 +52,9 @@ fn what_is_prepared_for_containers_is_what_the_gateway_takes() {
     }
     let example = ".env.example";
     fs::copy(repository.join(example), folder.path().join(example)).unwrap();
-    let prepared = Command::new(there.join("prepare"))
+    // A process that another test forks may have the copy open for writing, so it can't be executed itself.
+    let prepared = Command::new("bash")
+        .arg(there.join("prepare"))
         .args(["smtp.gateway.example", "https://gateway.example"])
         .output()
         .unwrap();

@@ -1,8 +1,11 @@
 //! Postgres's programs, and ones that leave the disk alone.
 
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 /// The folder of the newest of Debian's.
 pub fn newest() -> Option<PathBuf> {
@@ -26,6 +29,11 @@ pub fn without_fsync(real: &Path, folder: &Path) -> PathBuf {
         );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        // A process that another test forks meanwhile has it open for writing until it executes its own program.
+        while let Err(error) = Command::new(&program).arg("--version").output() {
+            assert_eq!(error.kind(), ErrorKind::ExecutableFileBusy, "{name}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     folder.to_owned()
 }

@@ -7,18 +7,18 @@ use axum::response::Response;
 
 use super::words::{State as Standing, parked};
 use crate::PortalState;
-use crate::mailboxes::{left, provider, replies};
 use crate::messages::Row;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
-use crate::page::words::Moment;
+use crate::page::words::{Moment, number};
 use mailgate_domain::explanation::Explanation;
 use mailgate_domain::mailboxes::{OwnedMailbox, own_failure};
 use mailgate_domain::reports::{Filter, Search, Start};
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+use mailgate_types::plugin::Plugin;
 
 /// How many of its messages are shown.
 const LATEST: usize = 10;
@@ -113,4 +113,31 @@ pub(crate) async fn find(
     let id = id.parse().map_err(|_| PortalProblem::not_found())?;
     let found = state.mailboxes.owned_mailbox(subscriber, id).await?;
     found.ok_or_else(PortalProblem::not_found)
+}
+
+/// A provider's name.
+fn provider(state: &PortalState, plugin: Plugin) -> String {
+    let settings = state.mailboxes.provider_settings(plugin);
+    settings.map_or_else(|| plugin.to_string(), |settings| settings.label.clone())
+}
+
+/// How many messages it may still send today.
+fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
+    match state.mailboxes.left_today(mailbox) {
+        _ if mailbox.disconnected.is_some() => String::new(),
+        Some(left) => number(left),
+        None => "No limit".to_owned(),
+    }
+}
+
+/// Whether the gateway detects replies to its messages.
+fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
+    let tracks = state
+        .mailboxes
+        .tracks_replies(mailbox.plugin, &mailbox.scopes);
+    match (&mailbox.disconnected, &mailbox.reading_refused) {
+        (None, None) if tracks => "On",
+        (None, Some(_)) if tracks => "Refused",
+        _ => "Off",
+    }
 }
