@@ -91,14 +91,18 @@ document.addEventListener('submit', (event) => {
   if (form.dataset.sending !== undefined) { event.preventDefault(); return; }
   form.dataset.sending = '';
   event.submitter?.setAttribute('aria-busy', 'true');
+  // The reader may have stopped it.
+  setTimeout(() => ready(form), 15_000);
 });
+
+function ready(form) {
+  delete form.dataset.sending;
+  for (const button of form.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy');
+}
 
 /** A page that comes back from the browser's memory has nothing on its way. */
 window.addEventListener('pageshow', () => {
-  for (const form of document.querySelectorAll('form[data-sending]')) {
-    delete form.dataset.sending;
-    for (const button of form.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy');
-  }
+  for (const form of document.querySelectorAll('form[data-sending]')) ready(form);
 });
 
 /** How often a live part is looked at, and how long after the last sign of its reader; in milliseconds. */
@@ -129,7 +133,12 @@ function keepLive() {
     return window.scrollY > 0 || live.contains(document.activeElement)
       || (!selection.isCollapsed && live.contains(selection.anchorNode));
   };
-  const show = (live, fresh) => {
+  const show = (live, fresh, page) => {
+    // Parts of the page's head that go with it, by their ids.
+    for (const head of document.querySelectorAll('[data-live-with]')) {
+      const other = page.getElementById(head.id);
+      if (other) { head.replaceWith(other); enhance(other); }
+    }
     live.replaceWith(fresh);
     enhance(fresh);
     window.htmx?.process(fresh);
@@ -139,6 +148,7 @@ function keepLive() {
     if (!live || ended || document.hidden || Date.now() - seen > ATTENTION) return;
     const answer = await fetch(address, { cache: 'no-store', signal: AbortSignal.timeout(POLL * 5) });
     ended = answer.redirected;
+    if (ended && !new URL(answer.url).pathname.startsWith('/portal/sign-in')) { location.assign(answer.url); return; }
     if (ended) { say('You are signed out. Load the page again.'); return; }
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
@@ -149,11 +159,11 @@ function keepLive() {
     // What is offered but not shown leaves the page as old as it is.
     if (!isNew || !isRead(live)) updated = Date.now();
     if (!isNew) return;
-    if (!isRead(live)) { show(live, fresh); return; }
+    if (!isRead(live)) { show(live, fresh, page); return; }
     const button = live.querySelector('[data-live-news]');
     if (!button) return;
     button.hidden = false;
-    button.onclick = () => { updated = Date.now(); show(live, fresh); window.scrollTo({ top: 0 }); };
+    button.onclick = () => { updated = Date.now(); show(live, fresh, page); window.scrollTo({ top: 0 }); };
   }
   setInterval(() => {
     if (!ended) say(`Updated ${Math.round((Date.now() - updated) / 1_000)} s ago`);
@@ -164,7 +174,15 @@ function keepLive() {
   })();
 }
 
-function enhance(root) { localTimes(root); copyButtons(root); }
+/** The button that lists the shortcuts. */
+function shortcutsButton(root) {
+  for (const button of root.querySelectorAll('[data-shortcuts]')) {
+    button.hidden = false;
+    button.onclick = shortcutsDialog;
+  }
+}
+
+function enhance(root) { localTimes(root); copyButtons(root); shortcutsButton(root); }
 document.addEventListener('htmx:load', (event) => enhance(event.detail.elt.parentElement ?? document));
 // A search that is wrong is answered with what to change.
 document.addEventListener('htmx:beforeSwap', (event) => {
@@ -241,10 +259,4 @@ function shortcuts() {
   });
   if (location.hash === '#q') document.getElementById('q')?.focus();
 }
-if (document.querySelector('.side')) {
-  shortcuts();
-  for (const button of document.querySelectorAll('[data-shortcuts]')) {
-    button.hidden = false;
-    button.addEventListener('click', shortcutsDialog);
-  }
-}
+if (document.querySelector('.side')) shortcuts();

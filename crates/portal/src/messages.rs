@@ -22,7 +22,7 @@ use crate::page::session::Session;
 pub(super) use find::Row;
 use find::{Answer, Found, find};
 use mailgate_domain::mailboxes::NamedMailbox;
-use query::{MessagesQuery, WrongField};
+use query::{MessagesQuery, STATES, WrongField};
 
 /// Mailboxes in the drop-down; with more, the mailbox is entered by its ID.
 const MAILBOXES: usize = 100;
@@ -37,6 +37,10 @@ struct MessagesPage {
     search: String,
     /// All messages of the chosen app.
     clear: String,
+    /// Whether all of them are of one app.
+    is_of_app: bool,
+    /// The options of the status menu, with which one is selected.
+    states: [(&'static str, &'static str, bool); STATES.len()],
     /// Whether new messages may show up by themselves.
     is_live: bool,
     wrong: Vec<WrongField>,
@@ -52,7 +56,6 @@ pub(super) async fn list(
     Asked(asked): Asked<MessagesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, PortalProblem> {
-    let app = Some(asked.app.as_str()).filter(|app| !app.is_empty());
     let (status, query, wrong, found) = match find(&state, &session, &asked).await? {
         Answer::Message(id) => {
             let path = format!("/portal/messages/{id}");
@@ -68,6 +71,9 @@ pub(super) async fn list(
             (status, MessagesQuery::default(), wrong, Found::default())
         }
     };
+    // A wrong search shows what was asked.
+    let shown = if wrong.is_empty() { &query } else { &asked };
+    let app = Some(shown.app.trim()).filter(|app| !app.is_empty());
     let frame = Frame::load(
         &state,
         &session.subscriber,
@@ -82,7 +88,9 @@ pub(super) async fn list(
             Some(inside) => inside.way(Section::Messages.path()),
             None => Section::Messages.path().to_owned(),
         },
-        is_live: wrong.is_empty() && query.is_cheap(),
+        is_live: wrong.is_empty() && asked.is_cheap(),
+        is_of_app: app.is_some(),
+        states: STATES.map(|(value, word)| (value, word, shown.is_in(value))),
         search: query.search(),
         frame,
         asked,

@@ -28,7 +28,7 @@ const PERMANENT_OF_B: [&str; 3] = [
 const TEMPORARY: [&str; 3] = [
     "451 4.3.0 Mail server temporarily rejected message.",
     "450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.",
-    "The connection to the provider timed out",
+    "the connection to the provider broke: operation timed out",
 ];
 
 const TEMPORARY_OF_A: [&str; 2] = [
@@ -42,7 +42,7 @@ const TEMPORARY_OF_B: [&str; 2] = [
 ];
 
 /// A message that may have arrived, and is looked for.
-pub(super) const BROKEN: &str = "The connection to the provider closed before its answer";
+pub(super) const BROKEN: &str = "the connection to the provider broke: connection closed";
 
 /// A message that may have arrived: nobody knows.
 pub(super) const UNCONFIRMED: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives no answer; it may have \

@@ -21,7 +21,7 @@ async fn one_box_finds_by_what_is_typed() {
     let mut ids = Vec::new();
     for (to, subject) in [
         ("bob@example.com", "Your invoice 7"),
-        ("eve@example.com", "Re: to: all"),
+        ("eve@example.com", "Re: to: all @anna 5\" pipe, 10"),
         ("permfail@example.com", "Your invoice 8"),
     ] {
         let message = json!({ "to": to, "subject": subject, "body": "x" });
@@ -42,6 +42,7 @@ async fn one_box_finds_by_what_is_typed() {
     let bare = message_id.trim_matches(['<', '>']);
     let bracketed = format!("<{bare}>");
     let by_id = format!("id:{}", ids[2]);
+    let of_app = format!("from:{MAILBOX} app:{}", gateway.app.id.0);
     for (text, rows) in [
         ("", 3),
         ("bob@example.com", 1),
@@ -60,6 +61,11 @@ async fn one_box_finds_by_what_is_typed() {
         ("\"to: all\"", 1),
         ("after:2000-01-01", 3),
         ("before:2000-01-01", 0),
+        ("@anna", 1),
+        ("subject:\"5\\\" pipe, 10\"", 1),
+        ("status:SENT", 2),
+        (&of_app, 3),
+        ("from:ada@sandbox.example app:nobodys", 0),
     ] {
         let page = visitor.get(&typed("messages", text)).await;
         assert_eq!(page.status, 200, "{text}: {}", page.text);
@@ -73,6 +79,22 @@ async fn one_box_finds_by_what_is_typed() {
             assert_eq!(csv.text.lines().count(), rows + 1, "{text}: {}", csv.text);
         }
     }
+    let other = format!(
+        "/portal/messages?credential_id={}&from_address=nobody%40example.com",
+        gateway.mailbox.credential
+    );
+    let page = visitor.get(&other).await.text;
+    assert!(page.contains("Nothing matches"), "{page}");
+    let page = visitor
+        .get("/portal/messages?subject=5%22+pipe%2C")
+        .await
+        .text;
+    assert!(
+        page.contains("5\\&#34; pipe") || page.contains("5\\&quot; pipe"),
+        "{page}"
+    );
+    let page = visitor.get(&typed("messages", "status:sent")).await.text;
+    assert!(page.contains("<option value=\"sent\" selected>"), "{page}");
     for (text, wrong) in [
         ("status:open", "Status isn"),
         ("after:yesterday", "From "),

@@ -64,16 +64,16 @@ impl Mailboxes {
         owned::names(&mut connection, &ids).await
     }
 
-    /// The subscriber's mailbox that sends as this address, of the app with this slug if given.
+    /// The subscriber's mailbox that sends as this address, of the app with this slug or UUID if given.
     pub async fn by_address(
         &self,
         subscriber: SubscriberId,
-        slug: Option<&str>,
+        app: Option<&str>,
         address: &EmailAddress,
     ) -> Result<Option<CredentialId>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let lookup = address.lookup_key();
-        owned::by_address(&mut connection, subscriber, slug, &lookup).await
+        owned::by_address(&mut connection, subscriber, app, &lookup).await
     }
 
     /// One of the subscriber's mailboxes; another subscriber's is not found.

@@ -123,13 +123,12 @@ pub(crate) async fn with_mailbox(
     let Some(address) = &wanted.from else {
         return Ok(true);
     };
-    let slug = Some(query.app.as_str()).filter(|slug| !slug.is_empty());
-    let found = state.mailboxes.by_address(session.id(), slug, address);
+    let app = Some(query.app.trim()).filter(|app| !app.is_empty());
+    let found = state.mailboxes.by_address(session.id(), app, address);
     let found = found.await?;
-    if wanted.filter.search.credential.is_none() {
-        wanted.filter.search.credential = found;
-    }
-    Ok(found.is_some())
+    let chosen = wanted.filter.search.credential;
+    wanted.filter.search.credential = chosen.or(found);
+    Ok(found.is_some() && wanted.filter.search.credential == found)
 }
 
 async fn page(

@@ -105,6 +105,13 @@ fn message_id(text: &str) -> Result<String, &'static str> {
     plain(inside.unwrap_or(text))
 }
 
+/// `x@y`: an address or a Message-ID.
+fn is_like_an_address(text: &str) -> bool {
+    let parts = text.split_once('@');
+    parts.is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
+        && !text.contains(char::is_whitespace)
+}
+
 impl MessagesQuery {
     /// For one message.
     pub(crate) fn of_message(id: LogId) -> Self {
@@ -142,13 +149,17 @@ impl MessagesQuery {
                 field.clone_from(term);
             }
         }
+        if !terms.status.is_empty() {
+            read.status = terms.status.to_ascii_lowercase();
+            read.bounced.clear();
+        }
         let rest = terms.rest;
         if let Ok(id) = rest.parse() {
             return Meaning::Message(id);
         }
         if rest.starts_with('<') && rest.ends_with('>') {
             read.message_id = rest;
-        } else if rest.contains('@') && !rest.contains(char::is_whitespace) {
+        } else if is_like_an_address(&rest) {
             let with = |set: fn(&mut Self) -> &mut String| {
                 let mut query = read.clone();
                 set(&mut query).clone_from(&rest);
@@ -310,9 +321,10 @@ impl MessagesQuery {
         !self.credential_id.is_empty() && !mailboxes.iter().any(|mailbox| self.is_of(mailbox))
     }
 
-    /// Whether it may be asked again and again: a first page, and not of a subject.
+    /// Whether it may be asked again and again: a first page, without guesses, and not of a subject.
     pub(crate) fn is_cheap(&self) -> bool {
-        self.is_first() && self.subject.is_empty()
+        let is_cheap = |query: &Self| query.is_first() && query.subject.is_empty();
+        matches!(self.read(), Meaning::Plain(query) if is_cheap(&query))
     }
 
     /// Whether this is the first page.

@@ -26,7 +26,7 @@ impl Terms {
             let named = word.split_once(':').filter(|(_, value)| !value.is_empty());
             let field = named.and_then(|(name, value)| Some((terms.field(name)?, value)));
             if let Some((field, value)) = field {
-                unquoted(value).clone_into(field);
+                *field = unquoted(value);
             } else {
                 if !terms.rest.is_empty() {
                     terms.rest.push(' ');
@@ -34,7 +34,7 @@ impl Terms {
                 terms.rest.push_str(word);
             }
         }
-        unquoted(&terms.rest).to_owned().clone_into(&mut terms.rest);
+        terms.rest = unquoted(&terms.rest);
         terms
     }
 
@@ -53,11 +53,11 @@ impl Terms {
     }
 }
 
-/// One term as it is written in the box.
+/// One term as it is written in the box: in quotes if it has to be, and quotes in it behind a backslash.
 pub(crate) fn term(name: &str, value: &str) -> String {
     let value = value.trim();
-    if value.contains(char::is_whitespace) {
-        format!("{name}:\"{value}\"")
+    if value.contains(|letter: char| letter.is_whitespace() || letter == '"') {
+        format!("{name}:\"{}\"", value.replace('"', "\\\""))
     } else {
         format!("{name}:{value}")
     }
@@ -65,20 +65,23 @@ pub(crate) fn term(name: &str, value: &str) -> String {
 
 /// The words, separated by white space outside of quotes.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut is_quoted = false;
+    let (mut is_quoted, mut before) = (false, ' ');
     text.split(move |letter: char| {
-        is_quoted ^= letter == '"';
+        is_quoted ^= letter == '"' && before != '\\';
+        before = letter;
         letter.is_whitespace() && !is_quoted
     })
     .filter(|word| !word.is_empty())
 }
 
 /// Without the quotes around it; the second one may be missing while somebody types.
-fn unquoted(text: &str) -> &str {
+fn unquoted(text: &str) -> String {
     let Some(inside) = text.strip_prefix('"') else {
-        return text;
+        return text.to_owned();
     };
-    inside.strip_suffix('"').unwrap_or(inside).trim()
+    let is_closed = inside.ends_with('"') && !inside.ends_with("\\\"");
+    let inside = &inside[..inside.len() - usize::from(is_closed)];
+    inside.trim().replace("\\\"", "\"")
 }
 
 #[cfg(test)]
@@ -108,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_term_is_read_as_it_was_written(value in "[^\"\\p{C}]{1,40}") {
+        fn a_term_is_read_as_it_was_written(value in "[^\\\\\\p{C}]{1,40}") {
             let value = value.trim().to_owned();
             prop_assume!(!value.is_empty() && !value.contains('\u{85}'));
             prop_assert_eq!(Terms::parse(&term("subject", &value)).subject, value);

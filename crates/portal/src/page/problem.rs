@@ -200,12 +200,15 @@ impl PortalProblem {
         )
     }
 
-    /// Whether it tells something about the session or the database, so that the frame can't be loaded.
+    /// Whether the frame isn't loaded for it: there may be no session or no database, or the caller asks too much.
     pub(crate) fn is_outside(&self) -> bool {
         self.status.is_server_error()
             || matches!(
                 self.status,
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+                StatusCode::UNAUTHORIZED
+                    | StatusCode::FORBIDDEN
+                    | StatusCode::PAYLOAD_TOO_LARGE
+                    | StatusCode::TOO_MANY_REQUESTS
             )
     }
 

@@ -23,6 +23,9 @@ use mailgate_server::same_site::is_foreign;
 /// Maximum duration of a request; people have left by then. A test event takes longest, waiting for its endpoint.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How long a problem's page waits for its frame.
+const FRAME: Duration = Duration::from_secs(2);
+
 /// No inline code, nothing from other sites.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -51,7 +54,9 @@ pub(crate) async fn frame(
     if let Some(problem) = response.extensions_mut().remove::<PortalProblem>() {
         let id = id.map(|RequestId(id)| id).unwrap_or_default();
         let token = token.filter(|_| !problem.is_outside());
-        let frame = Frame::around(&state, token, &path, problem.title()).await;
+        let title = problem.title();
+        let frame = timeout(FRAME, Frame::around(&state, token, &path, title)).await;
+        let frame = frame.unwrap_or_else(|_| Frame::outside(&state, title));
         response = problem.render(frame, &id);
     }
     let policy = match response.extensions().get::<LeadsAway>() {

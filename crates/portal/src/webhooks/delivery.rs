@@ -38,7 +38,8 @@ struct DeliveryPage {
     webhook_id: String,
     shown: Attempt,
     why: String,
-    payload: Option<String>,
+    /// For people, and as it was signed.
+    payload: Option<(String, String)>,
     answer: String,
     attempts: Vec<Attempt>,
 }
@@ -72,7 +73,7 @@ pub(crate) async fn show(
         webhook_id: delivery.message.to_string(),
         shown: Attempt::new(&delivery),
         why: delivery.error_message.unwrap_or_default(),
-        payload: found.payload.as_deref().map(indented),
+        payload: found.payload.map(|payload| (indented(&payload), payload)),
         answer: indented(&delivery.response_body),
         attempts: all.iter().map(Attempt::new).collect(),
     };

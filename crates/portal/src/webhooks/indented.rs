@@ -2,10 +2,16 @@
 
 use std::iter::repeat_n;
 
-/// With line breaks and indentation, if it is JSON on one line; else unchanged.
+/// Deepest that is indented: each level costs two spaces on every line below it.
+const DEEPEST: usize = 32;
+
+/// With line breaks and indentation, if it is JSON that isn't nested deeply; else unchanged.
 pub(crate) fn indented(text: &str) -> String {
     let is_object = text.trim_start().starts_with(['{', '[']);
-    if !is_object || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+    if !is_object
+        || depth(text) > DEEPEST
+        || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+    {
         return text.to_owned();
     }
     let mut shown = String::with_capacity(text.len() * 2);
@@ -53,6 +59,20 @@ pub(crate) fn indented(text: &str) -> String {
     shown
 }
 
+/// How deeply brackets are nested, those within strings included.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -71,6 +91,14 @@ mod tests {
         for other in ["", "OK", "\"text\"", "{", "{\"a\":1} x", "<html>"] {
             assert_eq!(indented(other), other);
         }
+    }
+
+    #[test]
+    fn what_is_nested_deeply_stays_small() {
+        let deep = format!("{}{}", "[".repeat(8_192), "]".repeat(8_192));
+        assert_eq!(indented(&deep), deep);
+        let wide = format!("[{}0]", "[[]],".repeat(3_000));
+        assert!(indented(&wide).len() < 10 * wide.len());
     }
 
     fn value() -> impl Strategy<Value = Value> {

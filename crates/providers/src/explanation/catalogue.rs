@@ -164,6 +164,13 @@ pub(super) const SENDER_BLOCKED: Rule = rule(
     "The provider has blocked the mailbox or its organization from sending, on suspicion of spam.",
     Do("Ask the organization's administrator to have the provider remove the block"),
 );
+pub(super) const HOST_BLOCKED: Rule = rule(
+    Provider,
+    "The recipient's mail server blocks the server that the provider sends from.",
+    Do(
+        "Ask the recipient to have the sender's domain permitted, or reach the recipient in another way",
+    ),
+);
 pub(super) const SENDER_FULL: Rule = rule(
     Mailbox,
     "The mailbox that sends is full, or used too much.",

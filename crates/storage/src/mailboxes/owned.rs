@@ -88,17 +88,17 @@ pub async fn names(
 }
 
 /// The subscriber's mailbox with this address, or that may send as it: a connected one if there is one, of the app with
-/// this slug if given.
+/// this slug or UUID if given.
 pub async fn by_address(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
-    slug: Option<&str>,
+    app: Option<&str>,
     lookup: &str,
 ) -> Result<Option<CredentialId>, sqlx::Error> {
     let found = sqlx::query_scalar!(
         r#"SELECT found.id AS "id!"
            FROM (SELECT id FROM apps
-                 WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2)) AS app
+                 WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2 OR id::text = $2)) AS app
                 CROSS JOIN LATERAL (
                     (SELECT id, status, connected_at, 0 AS place FROM mailboxes
                      WHERE app_id = app.id AND email_lookup = $3
@@ -111,7 +111,7 @@ pub async fn by_address(
                 ) AS found
            ORDER BY place, found.status <> 'active', found.connected_at DESC, found.id LIMIT 1"#,
         subscriber.0,
-        slug,
+        app,
         lookup,
     )
     .fetch_optional(connection)
