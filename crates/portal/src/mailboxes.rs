@@ -55,11 +55,14 @@ struct Row {
     last_sent: Option<Moment>,
     /// What the last failure that concerns the mailbox itself means; empty: none.
     last_error: String,
+    /// Whether the provider refuses to let it be read.
+    is_unread: bool,
 }
 
 impl Row {
-    fn new(mailbox: OwnedMailbox) -> Self {
+    fn new(state: &PortalState, mailbox: OwnedMailbox) -> Self {
         Self {
+            is_unread: replies(state, &mailbox) == "Refused",
             id: mailbox.id.to_string(),
             state: Standing::new(&mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
@@ -72,12 +75,14 @@ impl Row {
         }
     }
 
-    /// The reason of its status, or what its own last failure means.
+    /// The reason of its status, or what else is wrong with it.
     fn problem(&self) -> &str {
-        if self.state.why.is_empty() {
-            &self.last_error
-        } else {
+        if !self.state.why.is_empty() {
             self.state.why
+        } else if self.is_unread {
+            "Refused: the provider doesn't let the gateway read it, so replies and bounces aren't detected."
+        } else {
+            &self.last_error
         }
     }
 }
@@ -132,9 +137,23 @@ pub(super) async fn list(
         said: common.said(),
         next: last.map(|mailbox| at(&mailbox.id.to_string())),
         first: filter.after.map(|_| at("")),
-        rows: (listed.into_iter()).map(Row::new).collect(),
+        rows: (listed.into_iter())
+            .map(|mailbox| Row::new(&state, mailbox))
+            .collect(),
         app,
         asked,
     };
     Ok(page(StatusCode::OK, &body))
+}
+
+/// Whether the gateway detects replies to its messages.
+pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
+    let tracks = state
+        .mailboxes
+        .tracks_replies(mailbox.plugin, &mailbox.scopes);
+    match (&mailbox.disconnected, &mailbox.reading_refused) {
+        (None, None) if tracks => "On",
+        (None, Some(_)) if tracks => "Refused",
+        _ => "Off",
+    }
 }

@@ -7,6 +7,7 @@ use axum::response::Response;
 
 use super::words::{State as Standing, parked};
 use crate::PortalState;
+use crate::mailboxes::replies;
 use crate::messages::Row;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
@@ -127,17 +128,5 @@ fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
         _ if mailbox.disconnected.is_some() => String::new(),
         Some(left) => number(left),
         None => "No limit".to_owned(),
-    }
-}
-
-/// Whether the gateway detects replies to its messages.
-fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
-    let tracks = state
-        .mailboxes
-        .tracks_replies(mailbox.plugin, &mailbox.scopes);
-    match (&mailbox.disconnected, &mailbox.reading_refused) {
-        (None, None) if tracks => "On",
-        (None, Some(_)) if tracks => "Refused",
-        _ => "Off",
     }
 }
