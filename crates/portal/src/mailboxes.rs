@@ -62,7 +62,7 @@ struct Row {
 impl Row {
     fn new(state: &PortalState, mailbox: OwnedMailbox) -> Self {
         Self {
-            is_unread: replies(state, &mailbox) == "Refused",
+            is_unread: Replies::of(state, &mailbox) == Replies::Refused,
             id: mailbox.id.to_string(),
             state: Standing::new(&mailbox),
             last_sent: mailbox.last_sent_at.map(Moment::new),
@@ -146,14 +146,32 @@ pub(super) async fn list(
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Whether the gateway detects replies to its messages.
-pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static str {
-    let tracks = state
-        .mailboxes
-        .tracks_replies(mailbox.plugin, &mailbox.scopes);
-    match (&mailbox.disconnected, &mailbox.reading_refused) {
-        (None, None) if tracks => "On",
-        (None, Some(_)) if tracks => "Refused",
-        _ => "Off",
+/// Whether the gateway detects replies to a mailbox's messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replies {
+    On,
+    Off,
+    /// The provider refuses to let it be read.
+    Refused,
+}
+
+impl Replies {
+    pub(super) fn of(state: &PortalState, mailbox: &OwnedMailbox) -> Self {
+        let tracks = state
+            .mailboxes
+            .tracks_replies(mailbox.plugin, &mailbox.scopes);
+        match (&mailbox.disconnected, &mailbox.reading_refused) {
+            (None, None) if tracks => Self::On,
+            (None, Some(_)) if tracks => Self::Refused,
+            _ => Self::Off,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::Off => "Off",
+            Self::Refused => "Refused",
+        }
     }
 }

@@ -73,14 +73,13 @@ pub(super) async fn show(
     let (subscriber, section) = (&session.subscriber, Section::Overview);
     let frame = Frame::load(&state, subscriber, section, "Overview", common.app()).await;
     let (id, reports) = (session.id(), &state.reports);
-    let failed = Filter {
-        app: app.clone(),
-        status: Some(LogStatus::FailedPerm),
-        ..Filter::default()
-    };
     let later = Filter {
         app: app.clone(),
         ..Filter::default()
+    };
+    let failed = Filter {
+        status: Some(LogStatus::FailedPerm),
+        ..later.clone()
     };
     let (by_day, by_mailbox, attention, has_endpoint, has_mailbox, failures, later) = tokio::join!(
         reports.email_stats(id, Period::Day, app.as_ref()),

@@ -62,14 +62,9 @@ const fn recruiter(
     share: u64,
 ) -> Person {
     Person {
-        name,
-        address,
-        plugin,
         company: Company::Talentwerk,
         user_id: None,
-        tongue,
-        share,
-        ended: None,
+        ..user("", name, address, plugin, tongue, share)
     }
 }
 

@@ -86,7 +86,7 @@ fn active_of(company: Company) -> Vec<usize> {
 }
 
 fn author(number: usize, fate: Fate, random: &mut Random) -> usize {
-    // The CRM's endpoints are healthy, and nothing new is to be told to them.
+    // The CRM's endpoints must stay healthy, so they get no new events.
     if matches!(fate, Fate::Waiting | Fate::Unknown) {
         let mut people = active_of(Company::Talentwerk);
         people.extend(active_of(Company::Demo));

@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use super::words::{State as Standing, parked};
 use crate::PortalState;
-use crate::mailboxes::replies;
+use crate::mailboxes::Replies;
 use crate::messages::Row;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
@@ -86,7 +86,7 @@ pub(crate) async fn show(
         parked: parked(mailbox.parked_until),
         provider: provider(&state, mailbox.plugin),
         left: left(&state, &mailbox),
-        replies: replies(&state, &mailbox),
+        replies: Replies::of(&state, &mailbox).word(),
         connected: Moment::new(mailbox.connected_at),
         last_sent: mailbox.last_sent_at.map(Moment::new),
         last_error: own_failure(&mailbox).map(|failure| LastError {

@@ -1,7 +1,7 @@
 //! The plot of messages by day, as SVG shapes, and the table behind it.
 
 use crate::page::frame::query;
-use crate::page::words::number;
+use crate::page::words::{number, scaled};
 use mailgate_domain::reports::{MailboxCounts, PeriodCounts};
 use mailgate_types::log_status::LogStatus;
 
@@ -180,14 +180,6 @@ fn rounded(most: i64) -> i64 {
         }
         power = power.saturating_mul(10);
     }
-}
-
-/// A count in units, of which `most` has `units`; a count above zero is always visible.
-fn scaled(count: i64, most: i64, units: i64) -> i64 {
-    if count <= 0 || most <= 0 {
-        return 0;
-    }
-    (count.saturating_mul(units) / most).max(1)
 }
 
 /// A mailbox of the table.

@@ -168,10 +168,8 @@ impl Frame {
             ..frame
         }
     }
-}
 
-impl Frame {
-    /// For a problem at this path: whoever is signed in keeps the navigation.
+    /// Around a problem at this path. A signed-in reader keeps the navigation.
     pub(crate) async fn around(
         state: &PortalState,
         token: Option<SessionToken>,

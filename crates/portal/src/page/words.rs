@@ -100,6 +100,15 @@ pub(crate) fn size(bytes: i64) -> String {
     }
 }
 
+/// A count as a length, of which `most` has `units`; a count above zero is always visible.
+pub(crate) fn scaled(count: i64, most: i64, units: i64) -> i64 {
+    if count <= 0 || most <= 0 {
+        return 0;
+    }
+    let length = i128::from(count) * i128::from(units) / i128::from(most);
+    i64::try_from(length).unwrap_or(units).max(1)
+}
+
 /// With thin separators: 12 345.
 pub(crate) fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();

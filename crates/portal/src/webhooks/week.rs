@@ -1,6 +1,6 @@
 //! An endpoint's seven days as bars, drawn by the server, and as text.
 
-use crate::page::words::number;
+use crate::page::words::{number, scaled};
 use mailgate_domain::webhooks::EndpointReport;
 
 /// Height of the highest bar, in the drawing's units.
@@ -59,13 +59,8 @@ impl Week {
     }
 }
 
-/// A count above zero is always visible.
 fn height(count: i64, highest: i64) -> i64 {
-    if count == 0 {
-        return 0;
-    }
-    let height = i128::from(count) * i128::from(HEIGHT - 2) / i128::from(highest.max(1));
-    i64::try_from(height).unwrap_or(HEIGHT).max(1)
+    scaled(count, highest, HEIGHT - 2)
 }
 
 /// In percent; 100 only if nothing failed.

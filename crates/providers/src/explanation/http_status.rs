@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Option<Answer<'_>> {
         .filter(|status| (100..600).contains(status))?;
     let rest = rest.trim_start();
     let (code, message) = rest.split_once(':').unwrap_or((rest, ""));
-    // Without a code, the colon is at once there, or in the message.
+    // Without a code, the colon follows immediately, or is part of the message.
     let (code, message) = if code.contains(char::is_whitespace) {
         ("", rest)
     } else {

@@ -4,7 +4,7 @@ use super::{Meaning, Row, TABLES, rows};
 use crate::explanation::{Concern, Explanation, Next, is_general, of_failure};
 use crate::mail::verdict::Verdict;
 
-/// Rows without a code or words from which more could be told, or with an answer that says nothing.
+/// Rows whose answer gives no reason: no code, and no words that say why.
 const GENERAL_ROWS: [&str; 5] = [
     "google smtp 554  no",
     "microsoft draft 200  ",
