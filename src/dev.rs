@@ -262,7 +262,7 @@ fn sandbox_sections(
     let mut section = |name: &str, section: Table| {
         sections.insert(name.to_owned(), Value::Table(section));
     };
-    section("plugins", provider.plugins(&files.ca));
+    section("plugins", provider.reading_plugins(&files.ca));
     if early.payprov.is_none() {
         section("payprov", provider.payments.section());
     }
@@ -323,6 +323,11 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
         (
             "webhooks".to_owned(),
             section(vec![("allow_private", Value::Boolean(true))]),
+        ),
+        // Nobody waits a minute for the sandbox's bounces and replies.
+        (
+            "mailboxes".to_owned(),
+            section(vec![("replies_seconds", Value::Integer(5))]),
         ),
         // A developer's own test account may have no webhook endpoint.
         (

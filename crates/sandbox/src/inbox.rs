@@ -48,6 +48,9 @@ pub struct ArrivedMessage {
     /// The decoded Subject header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Whether its page has been opened.
+    #[serde(default)]
+    pub read: bool,
 }
 
 impl ArrivedMessage {
@@ -66,6 +69,7 @@ impl ArrivedMessage {
             received_at,
             size: 0,
             subject: None,
+            read: false,
         }
     }
 }
@@ -213,6 +217,31 @@ impl Inbox {
         .await
     }
 
+    /// The number of messages whose page hasn't been opened.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        let index = self.shared.index();
+        index.iter().filter(|message| !message.read).count()
+    }
+
+    /// Marks a message as read.
+    ///
+    /// # Errors
+    /// If its file can't be written; it is marked until the next start.
+    pub async fn mark_read(&self, id: &str) -> io::Result<()> {
+        let id = id.to_owned();
+        self.off_thread(move |shared| shared.mark(|message| message.id == id))
+            .await
+    }
+
+    /// Marks all messages as read.
+    ///
+    /// # Errors
+    /// If a file can't be written; all are marked until the next start.
+    pub async fn mark_all_read(&self) -> io::Result<()> {
+        self.off_thread(|shared| shared.mark(|_| true)).await
+    }
+
     /// Removes a message; returns whether it existed.
     ///
     /// # Errors
@@ -291,12 +320,49 @@ impl Shared {
         self.directory.join(format!("{id}.json"))
     }
 
-    /// Lists a message whose bytes are in place.
-    fn describe(&self, message: ArrivedMessage) -> io::Result<Arc<ArrivedMessage>> {
-        let description = serde_json::to_vec(&message)?;
+    fn write_description(&self, message: &ArrivedMessage) -> io::Result<()> {
+        let description = serde_json::to_vec(message)?;
         let mut file = NamedTempFile::new_in(&self.directory)?;
         file.write_all(&description)?;
         file.persist(self.description_path(&message.id))?;
+        Ok(())
+    }
+
+    /// Marks the messages of this kind as read.
+    fn mark(&self, is_meant: impl Fn(&ArrivedMessage) -> bool) -> io::Result<()> {
+        let mut marked = Vec::new();
+        for message in self.index().iter_mut() {
+            if !message.read && is_meant(message) {
+                let read = ArrivedMessage {
+                    read: true,
+                    ..ArrivedMessage::clone(message)
+                };
+                *message = Arc::new(read);
+                marked.push(Arc::clone(message));
+            }
+        }
+        // Without the lock: there may be thousands.
+        (marked.iter())
+            .map(|message| self.write_mark(message))
+            .fold(Ok(()), io::Result::and)
+    }
+
+    fn write_mark(&self, message: &ArrivedMessage) -> io::Result<()> {
+        self.write_description(message)?;
+        // Newest first.
+        let is_listed = (self.index())
+            .binary_search_by(|other| message.id.cmp(&other.id))
+            .is_ok();
+        if !is_listed {
+            // It has been removed since; its description must not come back.
+            fs::remove_file(self.description_path(&message.id))?;
+        }
+        Ok(())
+    }
+
+    /// Lists a message whose bytes are in place.
+    fn describe(&self, message: ArrivedMessage) -> io::Result<Arc<ArrivedMessage>> {
+        self.write_description(&message)?;
         let message = Arc::new(message);
         {
             let mut index = self.index();

@@ -20,7 +20,10 @@ use bytes::Bytes;
 use mail_parser::{Address, HeaderName, MessageParser};
 
 use super::inbox::{ArrivedMessage, Inbox};
+use super::mime;
 use super::oauth::Authorization;
+use super::slow::SlowMail;
+use super::switches::{Effect, Switches};
 use mailgate_types::clock::SharedClock;
 
 /// Maximum number of drafts; further ones are refused.
@@ -31,6 +34,8 @@ const DRAFTS: usize = 1_000;
 pub(super) struct MailApi {
     pub(super) authorization: Authorization,
     pub(super) inbox: Inbox,
+    pub(super) slow: SlowMail,
+    pub(super) switches: Switches,
     pub(super) clock: SharedClock,
     pub(super) drafts: Arc<Mutex<HashMap<String, Draft>>>,
 }
@@ -124,6 +129,25 @@ fn recipients(mime: &[u8]) -> Vec<String> {
         .collect()
 }
 
+/// The fault of a message: what its recipients ask for, or else what the switches say. Takes its time if they say so.
+async fn fault(api: &MailApi, recipients: &[String]) -> Option<Wish> {
+    if let Some(wish) = wish(recipients) {
+        return Some(wish);
+    }
+    if recipients.is_empty() {
+        return None;
+    }
+    match api.switches.take(|effect| !effect.returns())? {
+        Effect::Fail => Some(Wish::NoAddress),
+        Effect::Defer => Some(Wish::Later),
+        Effect::Slow => {
+            api.slow.pause().await;
+            None
+        }
+        Effect::Bounce | Effect::Reply => None,
+    }
+}
+
 /// The fault triggered by the first recipient that triggers one.
 fn wish(recipients: &[String]) -> Option<Wish> {
     recipients.iter().find_map(|recipient| {
@@ -141,20 +165,7 @@ fn wish(recipients: &[String]) -> Option<Wish> {
 
 /// A message without some of its headers; the names are in lower case.
 fn without_headers(mime: &[u8], names: &[&str]) -> Vec<u8> {
-    let end = memchr::memmem::find(mime, b"\r\n\r\n").map_or(mime.len(), |end| end + 2);
-    let (headers, rest) = mime.split_at(end);
-    let mut kept = Vec::with_capacity(mime.len());
-    let mut is_left_out = false;
-    for line in headers.split_inclusive(|byte| *byte == b'\n') {
-        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
-            let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-            let name = name.trim_ascii().to_ascii_lowercase();
-            is_left_out = names.iter().any(|other| other.as_bytes() == name);
-        }
-        if !is_left_out {
-            kept.extend_from_slice(line);
-        }
-    }
-    kept.extend_from_slice(rest);
+    let mut kept = mime::fields(mime, |name| !names.contains(&name));
+    kept.extend_from_slice(&mime[mime::header(mime).len()..]);
     kept
 }

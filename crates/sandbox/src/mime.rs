@@ -17,3 +17,26 @@ pub(crate) fn headers(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     });
     Some(headers.collect())
 }
+
+/// The header fields of a message whose names, in lower case, are `wanted`, with their folds.
+pub(crate) fn fields(mime: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut is_kept = false;
+    for line in header(mime).split_inclusive(|byte| *byte == b'\n') {
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+            let name = name.trim_ascii().to_ascii_lowercase();
+            is_kept = wanted(&String::from_utf8_lossy(&name));
+        }
+        if is_kept {
+            kept.extend_from_slice(line);
+        }
+    }
+    kept
+}
+
+/// A message's header, without the empty line.
+pub(crate) fn header(mime: &[u8]) -> &[u8] {
+    let end = memchr::memmem::find(mime, b"\r\n\r\n").map_or(mime.len(), |end| end + 2);
+    &mime[..end]
+}

@@ -6,42 +6,78 @@ mod delete;
 mod list;
 mod message;
 mod part;
+mod read;
+mod rows;
+mod switch;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{FromRef, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use chrono::SecondsFormat;
 
 use super::card::Card;
 use super::inbox::{ArrivedMessage, Inbox};
 use super::same_site;
+use super::switches::Switches;
 use mailgate_server::page::Page;
 
+/// The style of the inbox's pages, over the usual one.
+const STYLE: &str = include_str!("pages/inbox.css");
+
+/// The script that keeps the list up to date.
+const UPDATE: &str = include_str!("pages/update.js");
+
+/// Longest subject, sender or recipient on a page, in bytes.
+const NAME: usize = 1_000;
+
+/// What the pages show.
+#[derive(Debug, Clone, FromRef)]
+struct Site {
+    inbox: Inbox,
+    switches: Switches,
+}
+
 /// `GET /?q=`, `GET` and `DELETE /messages`, `GET` and `DELETE /messages/{id}`, `GET /messages/{id}/raw`, `/html` and
-/// `/parts/{number}`; `POST /messages/delete` and `/messages/{id}/delete` for the pages' forms.
-pub fn router(inbox: Inbox) -> Router {
+/// `/parts/{number}`; `GET`, `PUT` and `DELETE /switches`; `POST /messages/delete`, `/messages/read`,
+/// `/messages/{id}/delete` and `/switches` for the pages' forms.
+pub fn router(inbox: Inbox, switches: Switches) -> Router {
     Router::new()
         .route("/", get(list::page))
         .route("/messages", get(list::json).delete(delete::all))
         .route("/messages/delete", post(delete::all_by_form))
+        .route("/messages/read", post(read::all_by_form))
         .route("/messages/{id}", get(message::page).delete(delete::one))
         .route("/messages/{id}/delete", post(delete::one_by_form))
         .route("/messages/{id}/raw", get(raw))
         .route("/messages/{id}/html", get(part::html))
         .route("/messages/{id}/parts/{number}", get(part::download))
+        .route(
+            "/switches",
+            get(switch::json)
+                .put(switch::set)
+                .delete(switch::off)
+                .post(switch::set_by_form),
+        )
         .layer(from_fn(same_site::guard))
-        .with_state(inbox)
+        .with_state(Site { inbox, switches })
+}
+
+/// The page to return to after a form: that of a message that is still there, or the list.
+fn back(inbox: &Inbox, id: Option<&str>) -> Redirect {
+    match id.filter(|id| inbox.find(id).is_some()) {
+        Some(id) => Redirect::to(&format!("/messages/{id}")),
+        None => Redirect::to("/"),
+    }
 }
 
 async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
@@ -70,7 +106,7 @@ fn stored<'a>(media_type: &'a str, disposition: &'a str) -> [(HeaderName, &'a st
 fn subject(message: &ArrivedMessage) -> &str {
     match message.subject.as_deref().map(str::trim) {
         None | Some("") => "(no subject)",
-        Some(subject) => subject,
+        Some(subject) => cut(subject, NAME),
     }
 }
 
@@ -79,14 +115,30 @@ fn sender(message: &ArrivedMessage) -> &str {
     if message.envelope_from.is_empty() {
         "<>"
     } else {
-        &message.envelope_from
+        cut(&message.envelope_from, NAME)
     }
 }
 
+/// The beginning of a text: at most this many bytes.
+fn cut(text: &str, length: usize) -> &str {
+    &text[..text.floor_char_boundary(length)]
+}
+
+/// The whole time, to the second.
 fn received_at(message: &ArrivedMessage) -> String {
-    message
-        .received_at
-        .to_rfc3339_opts(SecondsFormat::Secs, true)
+    (message.received_at)
+        .format("%-d %b %Y %H:%M:%S UTC")
+        .to_string()
+}
+
+/// A size for people.
+fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
 }
 
 fn not_found() -> Response {

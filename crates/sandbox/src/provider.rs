@@ -10,14 +10,17 @@ use secrecy::SecretString;
 use tokio_rustls::TlsAcceptor;
 use toml::{Table, Value};
 
+use super::imap::ImapServer;
 use super::inbox::Inbox;
 use super::mail_api::MailApi;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::own_hosts;
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
+use super::returned::ReturnedMail;
 use super::slow::SlowMail;
 use super::smtp::{RELAY_ACCOUNT, RELAY_PASSWORD, SandboxMail};
+use super::switches::Switches;
 use mailgate_server::http::{self, HttpLimits, connectable};
 use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::shutdown::Shutdown;
@@ -99,12 +102,16 @@ pub struct SandboxProvider {
     pub inbox: Inbox,
     /// Delays mail to `slow@…`.
     pub slow: SlowMail,
+    /// What becomes of the next message.
+    pub switches: Switches,
     /// The payment provider. It sends events only once their receiver is set.
     pub payments: PaymentProvider,
     /// The address of its page, OAuth server and JSON API.
     pub address: SocketAddr,
     /// The address of its submission server.
     pub smtp_address: SocketAddr,
+    /// The address of its IMAP server.
+    pub imap_address: SocketAddr,
     /// The transport of `plugin_a`.
     pub plugin_a: TransportKind,
     /// The transport of `plugin_b`.
@@ -121,6 +128,13 @@ pub async fn start(
 ) -> Result<SandboxProvider, SandboxError> {
     let http = bind("sandbox.listen", settings.listen).await?;
     let smtp = bind("sandbox.smtp_listen", settings.smtp_listen).await?;
+    // Only the gateway's settings name it, so any port will do.
+    let imap = bind(
+        "sandbox.smtp_listen",
+        SocketAddr::new(settings.smtp_listen.ip(), 0),
+    )
+    .await?;
+    let imap_address = imap.local_addr()?;
     let (address, smtp_address) = (http.local_addr()?, smtp.local_addr()?);
     let authorization = Authorization::open(oauth::Settings {
         client_id: CLIENT_ID.to_owned(),
@@ -140,21 +154,34 @@ pub async fn start(
     })?;
     payments.spawn(shutdown);
     let slow = SlowMail::default();
+    let switches = Switches::default();
+    let returned = ReturnedMail::default();
+    let imap_server = ImapServer {
+        authorization: authorization.clone(),
+        returned: returned.clone(),
+        tls: tls.clone(),
+        uid_validity: u32::try_from(clock.now().timestamp()).unwrap_or(1),
+    };
+    imap_server.spawn(imap, shutdown);
     let mail = SandboxMail {
         authorization: authorization.clone(),
         inbox: inbox.clone(),
         slow: slow.clone(),
+        switches: switches.clone(),
+        returned,
         clock,
     };
     let api = MailApi {
         authorization: authorization.clone(),
         inbox: inbox.clone(),
+        slow: slow.clone(),
+        switches: switches.clone(),
         clock: Arc::clone(&mail.clock),
         drafts: Arc::default(),
     };
     let router = authorization
         .router()
-        .merge(pages::router(inbox.clone()))
+        .merge(pages::router(inbox.clone(), switches.clone()))
         .merge(api.router())
         .merge(payments.router());
     let own = OwnHosts::new(address, settings.base_urls.iter().map(String::as_str));
@@ -184,9 +211,11 @@ pub async fn start(
         authorization,
         inbox,
         slow,
+        switches,
         payments,
         address,
         smtp_address,
+        imap_address,
         plugin_a: settings.plugin_a,
         plugin_b: settings.plugin_b,
     })
@@ -281,6 +310,26 @@ impl SandboxProvider {
                 (name.to_string(), Value::Table(plugin))
             })
             .collect()
+    }
+
+    /// The settings of [`Self::plugins`] with which mailboxes that send by SMTP are read too, by IMAP: for bounces and
+    /// replies.
+    #[must_use]
+    pub fn reading_plugins(&self, ca_file: &Path) -> Table {
+        let mut plugins = self.plugins(ca_file);
+        for (_, plugin) in &mut plugins {
+            if let Value::Table(plugin) = plugin
+                && plugin.contains_key("smtp_host")
+            {
+                let port = Value::Integer(self.imap_address.port().into());
+                plugin.insert(
+                    "imap_host".to_owned(),
+                    Value::String("localhost".to_owned()),
+                );
+                plugin.insert("imap_port".to_owned(), port);
+            }
+        }
+        plugins
     }
 
     fn transport(&self, plugin: Plugin) -> TransportKind {

@@ -10,7 +10,9 @@ use subtle::ConstantTimeEq;
 
 use super::inbox::{ArrivedMessage, Arriving, Inbox};
 use super::oauth::Authorization;
+use super::returned::{self, ReturnedMail};
 use super::slow::SlowMail;
+use super::switches::{Effect, Switches};
 use mailgate_smtp::connection::{Backend, Delivered};
 use mailgate_smtp::protocol::authentication::Credentials;
 use mailgate_smtp::protocol::reply::Reply;
@@ -29,6 +31,8 @@ pub(super) struct SandboxMail {
     pub(super) authorization: Authorization,
     pub(super) inbox: Inbox,
     pub(super) slow: SlowMail,
+    pub(super) switches: Switches,
+    pub(super) returned: ReturnedMail,
     pub(super) clock: SharedClock,
 }
 
@@ -121,7 +125,24 @@ impl Backend for SandboxMail {
                 .iter()
                 .any(|recipient| fault(recipient) == word)
         };
-        if asks_for("slow") {
+        // The gateway's own mail isn't the demo's.
+        let effect = if mailbox == RELAY_ACCOUNT {
+            None
+        } else {
+            self.switches.take(|_| true)
+        };
+        match effect {
+            Some(Effect::Fail) => {
+                let text = "No such user here (the sandbox's switch)";
+                return Delivered::Reply(Reply::new(550, "5.1.1", text));
+            }
+            Some(Effect::Defer) => {
+                let text = "Try again later (the sandbox's switch)";
+                return Delivered::Reply(Reply::new(451, "4.3.0", text));
+            }
+            _ => {}
+        }
+        if effect == Some(Effect::Slow) || asks_for("slow") {
             self.slow.pause().await;
         }
         let recipients: Vec<String> = envelope
@@ -135,6 +156,9 @@ impl Backend for SandboxMail {
         {
             Ok(_) if asks_for("drop") => Delivered::Cut,
             Ok(message) => {
+                if let Some(effect) = effect.filter(|effect| effect.returns()) {
+                    self.send_back(effect, &message).await;
+                }
                 Delivered::Reply(Reply::new(250, "2.0.0", &format!("OK {}", message.id)))
             }
             Err(error) => {
@@ -150,6 +174,28 @@ impl Backend for SandboxMail {
 }
 
 impl SandboxMail {
+    /// Puts a bounce or a reply into the mailbox that a message came from.
+    async fn send_back(&self, effect: Effect, message: &ArrivedMessage) {
+        let original = match self.inbox.raw(&message.id).await {
+            Ok(Some(original)) => original,
+            // It has been deleted since.
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(%error, "the sandbox can't read what it sends back");
+                return;
+            }
+        };
+        let (mailbox, recipients) = (&message.mailbox, &message.envelope_to);
+        let now = self.clock.now();
+        let returned = match effect {
+            Effect::Reply => returned::reply(mailbox, recipients, &original, now),
+            _ => Some(returned::bounce(mailbox, recipients, &original, now)),
+        };
+        if let Some(bytes) = returned {
+            self.returned.add(mailbox, bytes);
+        }
+    }
+
     async fn store(
         &self,
         mailbox: &str,

@@ -50,7 +50,8 @@ body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:
 #[derive(Debug, Clone, Copy)]
 struct Live {
     script: &'static str,
-    seconds: u32,
+    /// `None`: without scripts the page stays as it is.
+    seconds: Option<u32>,
 }
 
 /// The permitted targets of a page's forms.
@@ -71,6 +72,8 @@ pub struct Page<'a, T: Template> {
     title: &'a str,
     body: T,
     live: Option<Live>,
+    /// The style of a page that lays itself out.
+    own_style: Option<&'static str>,
     forms: Forms,
     has_frames: bool,
     logo: Option<(&'a str, &'a str)>,
@@ -87,6 +90,7 @@ impl<'a, T: Template> Page<'a, T> {
             title,
             body,
             live: None,
+            own_style: None,
             forms: Forms::None,
             has_frames: false,
             logo: None,
@@ -99,7 +103,31 @@ impl<'a, T: Template> Page<'a, T> {
     #[must_use]
     pub fn live(self, script: &'static str, seconds: u32) -> Self {
         Self {
-            live: Some(Live { script, seconds }),
+            live: Some(Live {
+                script,
+                seconds: Some(seconds),
+            }),
+            ..self
+        }
+    }
+
+    /// Adds a script that keeps the page up to date; browsers without scripts leave it as it is.
+    #[must_use]
+    pub fn live_by_script(self, script: &'static str) -> Self {
+        Self {
+            live: Some(Live {
+                script,
+                seconds: None,
+            }),
+            ..self
+        }
+    }
+
+    /// Lays the page out by a style of its own, over the usual one: `body` has the heading too, and the whole window.
+    #[must_use]
+    pub fn laid_out(self, style: &'static str) -> Self {
+        Self {
+            own_style: Some(style),
             ..self
         }
     }
@@ -155,7 +183,12 @@ impl<'a, T: Template> Page<'a, T> {
     }
 
     fn policy(&self) -> String {
-        let style = STANDARD.encode(Sha256::digest(STYLE));
+        let style: Vec<String> = [Some(STYLE), self.own_style]
+            .into_iter()
+            .flatten()
+            .map(|style| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(style))))
+            .collect();
+        let style = style.join(" ");
         let forms = match self.forms {
             Forms::None => "'none'",
             Forms::Here => "'self'",
@@ -178,7 +211,7 @@ impl<'a, T: Template> Page<'a, T> {
             format!("; script-src 'sha256-{script}'; connect-src 'self'")
         });
         format!(
-            "default-src 'none'; style-src 'sha256-{style}'; form-action {forms}; base-uri 'none'; \
+            "default-src 'none'; style-src {style}; form-action {forms}; base-uri 'none'; \
              frame-ancestors 'none'{scripts}{frames}{images}"
         )
     }

@@ -137,3 +137,46 @@ async fn words_are_found_wherever_people_see_them() {
     let cut = inbox.search("sandbox", 1, Duration::ZERO).await.unwrap();
     assert_eq!((cut.searched, cut.is_complete), (0, false));
 }
+
+#[tokio::test]
+async fn what_was_read_stays_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = Inbox::open(folder.path()).unwrap();
+    let first = add(&inbox, "1@x.test").await;
+    let second = add(&inbox, "2@x.test").await;
+    assert_eq!(inbox.unread(), 2);
+    inbox.mark_read(&first.id).await.unwrap();
+    inbox.mark_read("../outside").await.unwrap();
+    assert!(inbox.find(&first.id).unwrap().read);
+    assert!(!inbox.find(&second.id).unwrap().read);
+    let again = Inbox::open(folder.path()).unwrap();
+    assert_eq!(again.list(10), inbox.list(10));
+    assert_eq!(again.unread(), 1);
+    again.mark_all_read().await.unwrap();
+    assert_eq!(Inbox::open(folder.path()).unwrap().unread(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
+#[tokio::test]
+async fn a_mark_does_not_bring_back_what_was_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = Inbox::open(folder.path()).unwrap();
+    let message = add(&inbox, "1@x.test").await;
+    inbox.remove(&message.id).await.unwrap();
+    inbox.shared.write_mark(&message).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn descriptions_without_a_mark_are_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = Inbox::open(folder.path()).unwrap();
+    let message = add(&inbox, "1@x.test").await;
+    let path = folder.path().join(format!("{}.json", message.id));
+    let older = fs::read_to_string(&path)
+        .unwrap()
+        .replace(",\"read\":false", "");
+    assert!(!older.contains("read\":"), "{older}");
+    fs::write(&path, older).unwrap();
+    assert_eq!(Inbox::open(folder.path()).unwrap().list(1), [message]);
+}

@@ -15,7 +15,7 @@ use mail_parser::MessageParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{MailApi, Wish, alias, may_send, pending, recipients, wish, without_headers};
+use super::{MailApi, Wish, alias, fault, may_send, pending, recipients, without_headers};
 
 /// The upload's own limit (`maxSize` in the discovery document), and some room for JSON bodies.
 const LARGEST: usize = 36_700_160;
@@ -76,7 +76,7 @@ async fn take(api: &MailApi, headers: &HeaderMap, mime: &[u8]) -> Response {
         return unauthorized();
     };
     let recipients = recipients(mime);
-    match wish(&recipients) {
+    match fault(api, &recipients).await {
         Some(Wish::Later) => {
             return error(
                 429,

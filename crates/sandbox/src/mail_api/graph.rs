@@ -18,7 +18,7 @@ use mail_parser::MessageParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{DRAFTS, Draft, MailApi, Wish, alias, may_send, recipients, wish};
+use super::{DRAFTS, Draft, MailApi, Wish, alias, fault, may_send, recipients};
 
 /// Graph's limit for one request.
 const REQUEST_BYTES: usize = 4 * 1024 * 1024;
@@ -76,13 +76,13 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>, Box<Response>> {
     })
 }
 
-fn refusal(mailbox: &str, mime: &[u8]) -> Option<Response> {
+async fn refusal(api: &MailApi, mailbox: &str, mime: &[u8]) -> Option<Response> {
     if !may_send(mailbox, mime) {
         let text = "The user account which was used to submit this request does not have the right to send mail on behalf of the specified sending account.";
         return Some(error(403, "ErrorSendAsDenied", text));
     }
     let recipients = recipients(mime);
-    let (status, code, text) = match wish(&recipients) {
+    let (status, code, text) = match fault(api, &recipients).await {
         Some(Wish::Later) => (
             429,
             "ApplicationThrottled",
@@ -150,7 +150,7 @@ async fn send_mail(State(api): State<MailApi>, headers: HeaderMap, body: Bytes) 
     let taken =
         admit(&api, &headers, true).and_then(|mailbox| Ok((mailbox, read(&headers, &body)?)));
     match taken {
-        Ok((mailbox, mime)) => match refusal(&mailbox, &mime) {
+        Ok((mailbox, mime)) => match refusal(&api, &mailbox, &mime).await {
             Some(refused) => refused,
             None => keep(&api, &mailbox, &mime).await,
         },
@@ -209,7 +209,7 @@ async fn send(State(api): State<MailApi>, Path(id): Path<String>, headers: Heade
     let Some(found) = draft(&api, &mailbox, &id, false) else {
         return not_found();
     };
-    if let Some(refused) = refusal(&mailbox, &found.mime) {
+    if let Some(refused) = refusal(&api, &mailbox, &found.mime).await {
         return refused;
     }
     match draft(&api, &mailbox, &id, true) {

@@ -1,23 +1,41 @@
-//! The page of a message: envelope, HTML in a frame, text, HTML source, headers, source, attachments.
-
-use std::borrow::Cow;
+//! The page of a message: a head, and one of its tabs beside the list.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
+use serde::Deserialize;
 
 use super::part::{is_attachment, media_type};
-use super::{not_found, unreadable};
+use super::rows::{InboxPage, encoded, named};
+use super::{NAME, STYLE, UPDATE, cut, not_found, received_at, sender, size, subject, unreadable};
 use crate::inbox::{ArrivedMessage, Inbox};
 use crate::mime;
+use crate::switches::Switches;
 use mailgate_server::page::Page;
 
-/// How many bytes of one part are shown.
+/// How many bytes a tab shows.
 const SHOWN_BYTES: usize = 256 * 1024;
 
-pub(super) async fn page(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
+/// How many header fields or attachments a tab shows.
+const SHOWN_ENTRIES: usize = 500;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// The words that the list is searched for.
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    tab: String,
+}
+
+pub(super) async fn page(
+    State(inbox): State<Inbox>,
+    State(switches): State<Switches>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
     let Some(message) = inbox.find(&id) else {
         return not_found();
     };
@@ -26,179 +44,279 @@ pub(super) async fn page(State(inbox): State<Inbox>, Path(id): Path<String>) -> 
         Ok(None) => return not_found(),
         Err(error) => return unreadable(&error),
     };
+    if let Err(error) = inbox.mark_read(&id).await {
+        return unreadable(&error);
+    }
+    let mut content = match InboxPage::list(&inbox, &switches, &asked.q, Some(id)).await {
+        Ok(content) => content,
+        Err(error) => return unreadable(&error),
+    };
+    let words = content.words.clone();
     // A message may be large, and parsing it takes a while.
     let shown = tokio::task::spawn_blocking(move || {
-        Page::new(
-            StatusCode::OK,
-            "Message",
-            MessagePage::new(&message, &bytes),
-        )
-        .with_forms()
-        .with_frames()
-        .into_response()
+        content.preview = Some(MessageView::new(&message, &bytes, &asked.tab, &words));
+        Page::new(StatusCode::OK, subject(&message), content)
+            .live_by_script(UPDATE)
+            .laid_out(STYLE)
+            .with_forms()
+            .with_frames()
+            .into_response()
     });
     shown
         .await
         .unwrap_or_else(|error| unreadable(&error.into()))
 }
 
-/// The page of one message.
+/// A tab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tab {
+    Html,
+    Text,
+    Headers,
+    Source,
+    Attachments,
+}
+
+impl Tab {
+    const ALL: [Self; 5] = [
+        Self::Html,
+        Self::Text,
+        Self::Headers,
+        Self::Source,
+        Self::Attachments,
+    ];
+
+    /// Its name in addresses, and on the page.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Html => ("html", "HTML"),
+            Self::Text => ("text", "Text"),
+            Self::Headers => ("headers", "Headers"),
+            Self::Source => ("source", "Source"),
+            Self::Attachments => ("attachments", "Attachments"),
+        }
+    }
+}
+
+/// A link to a tab.
+struct TabLink {
+    address: String,
+    label: String,
+    is_chosen: bool,
+}
+
+/// A message, with the content of one tab.
 #[derive(Template)]
 #[template(path = "message.html")]
-struct MessagePage<'a> {
-    message: &'a ArrivedMessage,
-    /// Names and values; `None` if they can't be parsed.
-    headers: Option<Vec<(String, String)>>,
-    /// `None` if it can't be parsed.
-    parts: Option<Vec<Part<'a>>>,
-    has_html: bool,
-    /// The shown beginning.
-    source: Cow<'a, str>,
+pub(super) struct MessageView {
+    id: String,
+    subject: String,
+    sender: String,
+    recipients: String,
+    mailbox: String,
+    received_at: String,
+    bytes: usize,
+    size: String,
+    tabs: Vec<TabLink>,
+    content: Content,
 }
 
-/// A part of a message.
-enum Part<'a> {
-    Text {
-        title: &'static str,
-        /// The shown beginning.
-        shown: Cow<'a, str>,
-        /// The full length, in bytes.
-        length: usize,
-        /// Whether it is expanded initially.
-        is_open: bool,
+/// What a tab shows.
+enum Content {
+    /// The HTML in a frame, and its source.
+    Html(Shown),
+    Text(Shown),
+    /// There is no text.
+    NoText,
+    Headers {
+        fields: Vec<(String, String)>,
+        /// How many aren't shown.
+        left_out: usize,
     },
-    Attachment {
-        name: String,
-        kind: String,
-        length: usize,
-        /// Its place in the message.
-        number: usize,
+    Source(Shown),
+    Attachments {
+        files: Vec<Attachment>,
+        /// How many aren't shown.
+        left_out: usize,
     },
+    /// The bytes can't be parsed.
+    Unparsed,
 }
 
-impl<'a> MessagePage<'a> {
-    fn new(message: &'a ArrivedMessage, bytes: &'a [u8]) -> Self {
-        let read = MessageParser::default().parse(bytes);
-        let has_html = read
-            .iter()
-            .flat_map(|read| &read.parts)
-            .any(|part| matches!(part.body, PartType::Html(_)) && !is_attachment(part));
-        let parts = read.map(|read| {
-            let parts = read.parts.into_iter().enumerate();
-            parts
-                .filter_map(|(number, part)| Part::of(number, part, has_html))
-                .collect()
-        });
+/// The beginning of a text.
+struct Shown {
+    text: String,
+    /// The full length, in bytes.
+    length: usize,
+}
+
+struct Attachment {
+    name: String,
+    kind: String,
+    size: String,
+    /// Its place in the message.
+    number: usize,
+}
+
+/// The kinds of parts that tabs show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Html,
+    Text,
+    Attachment,
+}
+
+fn kind(part: &MessagePart<'_>) -> Option<Kind> {
+    match part.body {
+        PartType::Multipart(_) => None,
+        PartType::Text(_) if !is_attachment(part) => Some(Kind::Text),
+        PartType::Html(_) if !is_attachment(part) => Some(Kind::Html),
+        _ => Some(Kind::Attachment),
+    }
+}
+
+impl MessageView {
+    fn new(message: &ArrivedMessage, bytes: &[u8], asked: &str, words: &str) -> Self {
+        let parsed = MessageParser::default().parse(bytes);
+        let parts = parsed.as_ref().map(|parsed| parsed.parts.as_slice());
+        let count = |wanted: Kind| {
+            let parts = parts.unwrap_or_default().iter();
+            parts.filter(|part| kind(part) == Some(wanted)).count()
+        };
+        let has_html = count(Kind::Html) > 0;
+        let usual = if has_html { Tab::Html } else { Tab::Text };
+        let chosen = (Tab::ALL.into_iter())
+            .filter(|tab| has_html || *tab != Tab::Html)
+            .find(|tab| tab.names().0 == asked)
+            .unwrap_or(usual);
+        let words = if words.is_empty() {
+            String::new()
+        } else {
+            format!("&q={}", encoded(words))
+        };
+        let id = &message.id;
+        let tabs = (Tab::ALL.into_iter())
+            .filter(|tab| has_html || *tab != Tab::Html)
+            .map(|tab| {
+                let (name, label) = tab.names();
+                let label = match tab {
+                    Tab::Attachments => format!("{label} ({})", count(Kind::Attachment)),
+                    _ => label.to_owned(),
+                };
+                TabLink {
+                    address: format!("/messages/{id}?tab={name}{words}"),
+                    label,
+                    is_chosen: tab == chosen,
+                }
+            });
         Self {
-            message,
-            headers: mime::headers(bytes),
-            parts,
-            has_html,
-            source: String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]),
+            id: id.clone(),
+            subject: subject(message).to_owned(),
+            sender: sender(message).to_owned(),
+            recipients: named(&message.envelope_to),
+            mailbox: cut(&message.mailbox, NAME).to_owned(),
+            received_at: received_at(message),
+            bytes: message.size,
+            size: size(message.size),
+            tabs: tabs.collect(),
+            content: Content::of(chosen, parts, bytes),
         }
     }
 }
 
-impl<'a> Part<'a> {
-    fn of(number: usize, part: MessagePart<'a>, has_html: bool) -> Option<Self> {
-        let is_attachment = is_attachment(&part);
-        match part.body {
-            PartType::Multipart(_) => None,
-            PartType::Text(text) if !is_attachment => Some(Self::text("Text", text, !has_html)),
-            PartType::Html(text) if !is_attachment => Some(Self::text("HTML source", text, false)),
-            _ => Some(Self::attachment(number, &part)),
-        }
-    }
-
-    fn text(title: &'static str, text: Cow<'a, str>, is_open: bool) -> Self {
-        let length = text.len();
-        let end = text.floor_char_boundary(SHOWN_BYTES);
-        let shown = match text {
-            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
-            Cow::Owned(mut text) => {
-                text.truncate(end);
-                Cow::Owned(text)
+impl Content {
+    fn of(tab: Tab, parts: Option<&[MessagePart<'_>]>, bytes: &[u8]) -> Self {
+        match (tab, parts) {
+            (Tab::Source, _) => Self::Source(Shown {
+                text: String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned(),
+                length: bytes.len(),
+            }),
+            (Tab::Headers, _) => match mime::headers(bytes) {
+                Some(all) => Self::headers(&all),
+                None => Self::Unparsed,
+            },
+            (_, None) => Self::Unparsed,
+            (Tab::Html, Some(parts)) => Self::Html(Shown::joined(parts, Kind::Html)),
+            (Tab::Text, Some(parts)) => {
+                let shown = Shown::joined(parts, Kind::Text);
+                if shown.length == 0 {
+                    Self::NoText
+                } else {
+                    Self::Text(shown)
+                }
             }
-        };
-        Self::Text {
-            title,
-            shown,
-            length,
-            is_open,
+            (Tab::Attachments, Some(parts)) => Self::attachments(parts),
         }
     }
 
-    fn attachment(number: usize, part: &MessagePart<'_>) -> Self {
-        Self::Attachment {
-            name: part.attachment_name().unwrap_or("(no name)").to_owned(),
-            kind: media_type(part).unwrap_or_else(|| "unknown type".to_owned()),
-            length: part.len(),
-            number,
+    fn headers(all: &[(String, String)]) -> Self {
+        let mut left = SHOWN_BYTES;
+        let mut fields = Vec::new();
+        for (name, value) in all.iter().take(SHOWN_ENTRIES) {
+            if left == 0 {
+                break;
+            }
+            let (name, value) = (cut(name, NAME), cut(value, left));
+            left -= value.len().min(left);
+            fields.push((name.to_owned(), value.to_owned()));
+        }
+        Self::Headers {
+            left_out: all.len() - fields.len(),
+            fields,
+        }
+    }
+
+    fn attachments(parts: &[MessagePart<'_>]) -> Self {
+        let mut all =
+            (parts.iter().enumerate()).filter(|(_, part)| kind(part) == Some(Kind::Attachment));
+        let files: Vec<Attachment> = (all.by_ref().take(SHOWN_ENTRIES))
+            .map(|(number, part)| Attachment {
+                name: cut(part.attachment_name().unwrap_or("(no name)"), NAME).to_owned(),
+                kind: media_type(part).map_or_else(
+                    || "unknown type".to_owned(),
+                    |kind| cut(&kind, NAME).to_owned(),
+                ),
+                size: size(part.len()),
+                number,
+            })
+            .collect();
+        Self::Attachments {
+            files,
+            left_out: all.count(),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn html(bytes: &[u8]) -> String {
-        let message = ArrivedMessage {
-            id: "m1".to_owned(),
-            mailbox: "ada@x.test".to_owned(),
-            envelope_from: String::new(),
-            envelope_to: Vec::new(),
-            received_at: chrono::DateTime::UNIX_EPOCH,
-            size: bytes.len(),
-            subject: None,
+impl Shown {
+    /// The parts of this kind, one after the other.
+    fn joined(parts: &[MessagePart<'_>], wanted: Kind) -> Self {
+        let mut shown = Self {
+            text: String::new(),
+            length: 0,
         };
-        MessagePage::new(&message, bytes).to_string()
-    }
-
-    #[test]
-    fn parts_are_decoded_and_escaped() {
-        let mail = "From: =?utf-8?q?Gr=C3=BCn?= <g@x.test>\r\nX-Own: <script>1</script>\r\nSubject: s\r\n\
-             MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
-             --b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n1 =3C 2 =C3=A4\r\n\
-             --b\r\nContent-Type: text/html\r\n\r\n<img src=x onerror=alert(1)>\r\n\
-             --b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"<i>.html\"\r\n\r\n<b>kept out</b>\r\n--b--\r\n";
-        let page = html(mail.as_bytes());
-        for expected in [
-            "<dt>From</dt><dd>Grün &lt;g@x.test&gt;</dd>",
-            "<dt>X-Own</dt><dd>&lt;script&gt;1&lt;/script&gt;</dd>",
-            "<details><summary><h2>Text</h2></summary><div class=\"card\"><pre>1 &lt; 2 ä",
-            "<details><summary><h2>HTML source</h2></summary><div class=\"card\"><pre>&lt;img src=x onerror=alert(1)&gt;",
-            "<a href=\"/messages/m1/parts/3\">&lt;i&gt;.html</a><br>\n<small>text/html · ",
-            "<iframe sandbox=\"allow-popups allow-popups-to-escape-sandbox\" src=\"/messages/m1/html\"",
-        ] {
-            assert!(page.contains(expected), "{expected} in {page}");
+        for part in parts.iter().filter(|part| kind(part) == Some(wanted)) {
+            let (PartType::Text(text) | PartType::Html(text)) = &part.body else {
+                continue;
+            };
+            let is_whole = shown.text.len() == shown.length;
+            shown.length += text.len();
+            let left = SHOWN_BYTES.saturating_sub(shown.text.len());
+            if is_whole {
+                shown.text.push_str(cut(text, left));
+            }
         }
-        // Only in the source.
-        assert_eq!(page.matches("kept out").count(), 1);
-        assert!(!page.contains("<img") && !page.contains("<script"));
+        shown
     }
 
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        let mail = format!(
-            "Content-Type: text/plain; charset=utf-8\r\n\r\na{}",
-            "ä".repeat(SHOWN_BYTES)
-        );
-        let page = html(mail.as_bytes());
-        // The text and the source.
-        assert!(page.len() < 2 * SHOWN_BYTES + 5000);
-        assert!(page.contains(&format!("of {} bytes", SHOWN_BYTES * 2 + 1)));
+    fn size(&self) -> String {
+        size(self.text.len())
     }
 
-    #[test]
-    fn bytes_that_are_no_message_do_no_harm() {
-        for bytes in [
-            &b""[..],
-            b"\0\xff<i>\xfe",
-            b"<i>no header here",
-            b"a:\r\n\r\n<i>",
-        ] {
-            assert!(!html(bytes).contains("<i>"), "{bytes:?}");
-        }
+    fn whole_size(&self) -> String {
+        size(self.length)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.length > SHOWN_BYTES
     }
 }
