@@ -50,6 +50,7 @@ mod restorable;
 mod restore;
 mod sandbox_inbox;
 mod sandbox_interfaces;
+mod sandbox_switches;
 mod smtp_door;
 mod spool;
 mod strangers;

@@ -36,7 +36,7 @@ async fn deferred(gateway: &Gateway) -> Option<Deferred> {
 }
 
 /// Moves the clock to the next attempt of the only message in the spool.
-async fn advance_to_next_attempt(gateway: &Gateway) {
+pub async fn advance_to_next_attempt(gateway: &Gateway) {
     let deferred = deferred(gateway).await.unwrap();
     advance_to(gateway, deferred.next_attempt_at);
 }

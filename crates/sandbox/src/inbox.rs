@@ -28,7 +28,7 @@ pub use self::search::Found;
 const KEPT_MESSAGES: usize = 10_000;
 
 /// The number of bytes at the beginning of a large message to search for its subject.
-const SUBJECT_WITHIN: u64 = 64 * 1024;
+const SUBJECT_WITHIN: usize = 64 * 1024;
 
 /// A received message, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,8 @@ impl Inbox {
         self.off_thread(move |shared| {
             let bytes = bytes.as_ref();
             message.size = bytes.len();
-            message.subject = subject(bytes);
+            let beginning = bytes.get(..SUBJECT_WITHIN).unwrap_or(bytes);
+            message.subject = subject(beginning);
             fs::write(shared.raw_path(&message.id), bytes)?;
             shared.describe(message)
         })
@@ -171,7 +172,7 @@ impl Inbox {
             message.size = usize::try_from(file.as_file().metadata()?.len()).unwrap_or(usize::MAX);
             file.rewind()?;
             file.as_file_mut()
-                .take(SUBJECT_WITHIN)
+                .take(SUBJECT_WITHIN as u64)
                 .read_to_end(&mut beginning)?;
             message.subject = subject(&beginning);
             file.persist(shared.raw_path(&message.id))?;

@@ -57,6 +57,7 @@ pub struct Builder {
     environment: Vec<(String, String)>,
     plugins: Option<Table>,
     billed: bool,
+    reading: bool,
     relay: Option<Table>,
     database_url: Option<String>,
     clock: Option<SharedClock>,
@@ -88,6 +89,12 @@ impl Builder {
     pub fn billed(mut self) -> Self {
         self.billed = true;
         self
+    }
+
+    /// The sandbox's mailboxes are read, often, as in `mailgate dev`; without it they aren't.
+    pub fn reading(mut self) -> Self {
+        self.reading = true;
+        self.set("MAILBOXES__REPLIES_SECONDS", 1)
     }
 
     /// A relay of the test's own for the gateway's mail.
@@ -145,7 +152,11 @@ impl Builder {
         )
         .await
         .expect("the sandbox starts");
-        let mut plugins = sandbox.plugins(&files.ca);
+        let mut plugins = if self.reading {
+            sandbox.reading_plugins(&files.ca)
+        } else {
+            sandbox.plugins(&files.ca)
+        };
         plugins.extend(self.plugins.clone().unwrap_or_default());
         let mut sections = Table::from_iter([("plugins".to_owned(), Value::Table(plugins))]);
         if self.billed {

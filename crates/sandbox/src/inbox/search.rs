@@ -67,6 +67,10 @@ fn search(
 }
 
 fn has(shared: &Shared, message: &ArrivedMessage, words: &[String]) -> io::Result<bool> {
+    // The list without a search.
+    if words.is_empty() {
+        return Ok(true);
+    }
     let envelope = [
         message.mailbox.as_str(),
         &message.envelope_from,

@@ -320,3 +320,115 @@ impl Shown {
         self.length > SHOWN_BYTES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn html(bytes: &[u8], tab: &str) -> String {
+        let message = ArrivedMessage {
+            id: "m1".to_owned(),
+            mailbox: "ada@x.test".to_owned(),
+            envelope_from: String::new(),
+            envelope_to: Vec::new(),
+            received_at: chrono::DateTime::UNIX_EPOCH,
+            size: bytes.len(),
+            subject: None,
+            read: true,
+        };
+        MessageView::new(&message, bytes, tab, "").to_string()
+    }
+
+    #[test]
+    fn parts_are_decoded_and_escaped() {
+        let mail = "From: =?utf-8?q?Gr=C3=BCn?= <g@x.test>\r\nX-Own: <script>1</script>\r\nSubject: s\r\n\
+             MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n1 =3C 2 =C3=A4\r\n\
+             --b\r\nContent-Type: text/html\r\n\r\n<img src=x onerror=alert(1)>\r\n\
+             --b\r\nContent-Type: text/html\r\nContent-Disposition: attachment; filename=\"<i>.html\"\r\n\r\n<b>kept out</b>\r\n--b--\r\n";
+        for (tab, expected) in [
+            ("headers", "<dt>From</dt><dd>Grün &lt;g@x.test&gt;</dd>"),
+            (
+                "headers",
+                "<dt>X-Own</dt><dd>&lt;script&gt;1&lt;/script&gt;</dd>",
+            ),
+            ("text", "<pre>1 &lt; 2 ä"),
+            ("html", "<pre>&lt;img src=x onerror=alert(1)&gt;"),
+            (
+                "attachments",
+                "<a href=\"/messages/m1/parts/3\">&lt;i&gt;.html</a> <small>text/html · 15 bytes",
+            ),
+            // HTML comes first.
+            (
+                "",
+                "<iframe sandbox=\"allow-popups allow-popups-to-escape-sandbox\" src=\"/messages/m1/html\"",
+            ),
+            ("source", "kept out"),
+            ("text", "?tab=attachments\">Attachments (1)</a>"),
+            ("text", "?tab=text\" aria-current=\"page\">Text</a>"),
+            ("\"><script>", "?tab=html\" aria-current=\"page\">HTML</a>"),
+        ] {
+            let page = html(mail.as_bytes(), tab);
+            assert!(page.contains(expected), "{expected} in {page}");
+            assert!(!page.contains("<img") && !page.contains("<script"));
+            assert_eq!(page.contains("kept out"), tab == "source");
+        }
+    }
+
+    #[test]
+    fn a_message_without_html_has_no_such_tab() {
+        let page = html(b"Subject: s\r\n\r\nHi\r\n", "html");
+        assert!(page.contains("<pre>Hi"), "{page}");
+        assert!(!page.contains("tab=html") && !page.contains("<iframe"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let mail = format!(
+            "Content-Type: text/plain; charset=utf-8\r\n\r\na{}",
+            "ä".repeat(SHOWN_BYTES)
+        );
+        for tab in ["text", "source"] {
+            let page = html(mail.as_bytes(), tab);
+            assert!(page.len() < SHOWN_BYTES + 5000);
+            assert!(page.contains("The first 262.1 kB of 524."), "{tab}");
+        }
+    }
+
+    #[test]
+    fn many_parts_and_headers_are_cut_too() {
+        let part = "--b\r\nContent-Type: text/plain\r\n\r\n".to_owned() + &"x".repeat(100) + "\r\n";
+        let file = "--b\r\nContent-Disposition: attachment; filename=a\r\n\r\nx\r\n";
+        let mail = format!(
+            "X: {}\r\n{}Content-Type: multipart/mixed; boundary=b\r\n\r\n{}{}--b--\r\n",
+            "y".repeat(1_000_000),
+            "Z: z\r\n".repeat(5_000),
+            part.repeat(5_000),
+            file.repeat(5_000),
+        );
+        for (tab, expected) in [
+            ("text", "The first "),
+            ("headers", " more: see the source."),
+            ("source", "The first "),
+            ("attachments", "And 4500 more: download the message."),
+        ] {
+            let page = html(mail.as_bytes(), tab);
+            assert!(page.len() < SHOWN_BYTES + 5_000, "{tab}: {}", page.len());
+            assert!(page.contains(expected), "{tab}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_do_no_harm() {
+        for bytes in [
+            &b""[..],
+            b"\0\xff<i>\xfe",
+            b"<i>no header here",
+            b"a:\r\n\r\n<i>",
+        ] {
+            for tab in Tab::ALL {
+                assert!(!html(bytes, tab.names().0).contains("<i>"), "{bytes:?}");
+            }
+        }
+    }
+}

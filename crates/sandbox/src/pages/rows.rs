@@ -103,12 +103,12 @@ pub(super) fn encoded(text: &str) -> String {
     byte_serialize(text.as_bytes()).collect()
 }
 
-/// The sender, and the first recipient.
-fn people(message: &ArrivedMessage) -> String {
+/// The first recipient, and the number of the others.
+fn recipient(message: &ArrivedMessage) -> String {
     let first = message.envelope_to.first().map_or("", |to| cut(to, NAME));
     match message.envelope_to.len() {
-        0 | 1 => format!("{} → {first}", sender(message)),
-        count => format!("{} → {first} + {}", sender(message), count - 1),
+        0 | 1 => first.to_owned(),
+        count => format!("{first} + {}", count - 1),
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) const CHOICES: [Choice; 5] = [
     },
     Choice {
         effect: Effect::Defer,
-        label: "Fail temporarily",
+        label: "Defer",
         hint: "451, try again later",
     },
     Choice {
