@@ -54,14 +54,12 @@ async fn messages_fail_once_or_until_switched_off() {
     switch(&gateway, json!({ "effect": "fail" })).await;
     let (status, answer) = gateway.send_to(BOB).await;
     assert_eq!(
-        (status, &answer["status"]),
-        (502, &json!("failed_perm")),
+        (status, &answer["code"]),
+        (502, &json!("provider_rejected")),
         "{answer}"
     );
-    assert!(
-        answer["error"].as_str().unwrap().contains("550 5.1.1"),
-        "{answer}"
-    );
+    let detail = answer["detail"].as_str().unwrap();
+    assert!(detail.contains("550 5.1.1"), "{answer}");
     assert_eq!(switches(&gateway).await, off());
     assert_eq!(gateway.send_to(BOB).await.0, 200);
 
@@ -134,7 +132,8 @@ async fn a_message_bounces_and_another_is_answered() {
     let (status, sent) = gateway.send_to("carol@example.com").await;
     assert_eq!(status, 200, "{sent}");
     let reply = told(&gateway, "email.reply").await;
-    assert_eq!(reply["log_id"], sent["log_id"], "{reply}");
+    assert_eq!(reply["message_id"], sent["message_id"], "{reply}");
+    assert_eq!(reply["from_address"], "carol@example.com");
     assert_eq!(switches(&gateway).await, off());
     gateway.stop().await;
 }

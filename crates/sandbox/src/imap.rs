@@ -59,11 +59,11 @@ impl ImapServer {
                 let (server, soft) = (self.clone(), soft.clone());
                 tracker.spawn(async move {
                     let _permit = permit;
-                    let served = tokio::select! {
-                        served = server.serve(stream) => served,
+                    let outcome = tokio::select! {
+                        ended = server.serve(stream) => ended,
                         () = soft.cancelled() => Ok(()),
                     };
-                    if let Err(error) = served {
+                    if let Err(error) = outcome {
                         tracing::debug!(%error, "an IMAP connection to the sandbox ended");
                     }
                 });

@@ -87,13 +87,14 @@ pub(crate) fn bounce(
     now: DateTime<Utc>,
 ) -> Vec<u8> {
     let boundary = Uuid::now_v7().simple().to_string();
-    let mut reports = String::new();
-    for recipient in recipients.iter().take(REPORTED) {
-        reports.push_str(&format!(
+    let reports = recipients.iter().take(REPORTED).map(|recipient| {
+        format!(
             "\r\nFinal-Recipient: rfc822; {recipient}\r\nAction: failed\r\nStatus: 5.1.1\r\n\
              Diagnostic-Code: smtp; 550 5.1.1 No such user here (sandbox)\r\n"
-        ));
-    }
+        )
+    });
+    let reports: Vec<String> = reports.collect();
+    let reports = reports.concat();
     let mut bytes = format!(
         "Return-Path: <>\r\nFrom: Mail Delivery System <mailer-daemon@sandbox.example>\r\nTo: <{mailbox}>\r\n\
          Subject: Undelivered Mail Returned to Sender\r\nDate: {}\r\nMessage-ID: <{boundary}@sandbox.example>\r\n\

@@ -141,9 +141,9 @@ fn uid(tag: &str, messages: &[Returned], arguments: &str) -> Vec<u8> {
     let (name, arguments) = arguments.split_once(' ').unwrap_or((arguments, ""));
     match name.to_ascii_uppercase().as_str() {
         "SEARCH" => {
-            let uids = search(messages, arguments).into_iter();
-            let uids: String = uids.map(|uid| format!(" {uid}")).collect();
-            done(tag, &format!("* SEARCH{uids}\r\n"))
+            let mut found = vec!["* SEARCH".to_owned()];
+            found.extend(search(messages, arguments).iter().map(u32::to_string));
+            done(tag, &format!("{}\r\n", found.join(" ")))
         }
         "FETCH" => fetch(tag, messages, arguments),
         _ => completed(tag, "BAD The sandbox searches and fetches only"),
