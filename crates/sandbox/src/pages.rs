@@ -11,6 +11,7 @@ mod rows;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::io;
 
@@ -24,6 +25,7 @@ use axum::http::header::{
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use url::form_urlencoded::byte_serialize;
 
 use super::card::Card;
 use super::inbox::{ArrivedMessage, Inbox};
@@ -39,6 +41,9 @@ const UPDATE: &str = include_str!("pages/update.js");
 
 /// Longest subject, sender or recipient on a page, in bytes.
 const NAME: usize = 1_000;
+
+/// Recipients that are named.
+const NAMED: usize = 20;
 
 /// What the pages show.
 #[derive(Debug, Clone, FromRef)]
@@ -122,6 +127,23 @@ fn sender(message: &ArrivedMessage) -> &str {
 /// The beginning of a text: at most this many bytes.
 fn cut(text: &str, length: usize) -> &str {
     &text[..text.floor_char_boundary(length)]
+}
+
+/// A value for a query.
+fn encoded(text: &str) -> String {
+    byte_serialize(text.as_bytes()).collect()
+}
+
+/// The first recipients, and the number of the others.
+fn named(recipients: &[String]) -> String {
+    let first: Vec<&str> = (recipients.iter().take(NAMED))
+        .map(|recipient| cut(recipient, NAME))
+        .collect();
+    let first = first.join(", ");
+    match recipients.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// The whole time, to the second.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use askama::Template;
 use chrono::{Datelike as _, Utc};
-use url::form_urlencoded::byte_serialize;
 
-use super::message::MessageView;
 use super::switch::outlook;
-use super::{NAME, cut, sender};
+use super::view::{Content, MessageView};
+use super::{NAME, cut, encoded, named, sender};
 use crate::inbox::{ArrivedMessage, Found, Inbox};
 use crate::switches::{Setting, Switches};
 
@@ -18,9 +17,6 @@ pub(super) const SHOWN: usize = 100;
 
 /// The time limit of a search. It is repeated while its page is open.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Recipients that a row's title names.
-const NAMED: usize = 20;
 
 /// The faults triggered by a recipient's local part.
 pub(super) const FAULTS: [(&str, &str); 6] = [
@@ -98,11 +94,6 @@ impl InboxPage {
     }
 }
 
-/// A value for a query.
-pub(super) fn encoded(text: &str) -> String {
-    byte_serialize(text.as_bytes()).collect()
-}
-
 /// The first recipient, and the number of the others.
 fn recipient(message: &ArrivedMessage) -> String {
     let first = message.envelope_to.first().map_or("", |to| cut(to, NAME));
@@ -115,18 +106,6 @@ fn recipient(message: &ArrivedMessage) -> String {
 /// The sender, and more of the recipients.
 fn all_people(message: &ArrivedMessage) -> String {
     format!("{} → {}", sender(message), named(&message.envelope_to))
-}
-
-/// The first recipients, and the number of the others.
-pub(super) fn named(recipients: &[String]) -> String {
-    let first: Vec<&str> = (recipients.iter().take(NAMED))
-        .map(|recipient| cut(recipient, NAME))
-        .collect();
-    let first = first.join(", ");
-    match recipients.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
 }
 
 /// The time, as short as it can be.
