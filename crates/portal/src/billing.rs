@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use self::sentence::{Day, Part, day};
+use self::sentence::{Day, day};
 use self::words::{Action, Card, Head, Reading, expiry};
 use super::PortalState;
 use super::page::{LeadsAway, page};
@@ -45,6 +45,8 @@ struct Shown {
     head: Head,
     /// The payment method; `None`: there is none, or it isn't known.
     card: Option<SavedCard>,
+    /// The payment method isn't known.
+    is_unknown: bool,
     /// The form that changes the card: its label and path; `None` where the head's button does it.
     change_card: Option<(&'static str, &'static str)>,
     /// The price, in words.
@@ -171,6 +173,7 @@ impl Shown {
                 Card::Entered => Some(SavedCard::new(&SavedPaymentMethod::default(), now)),
                 Card::Missing | Card::Unknown => None,
             },
+            is_unknown: card == Card::Unknown,
             change_card,
             price: price
                 .map(|price| price_words(price, billed))

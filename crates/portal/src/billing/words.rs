@@ -188,10 +188,11 @@ impl<'a> Reading<'a> {
         let Some(at) = self.to_come(self.subscription.trial_end) else {
             return Sentence::of("The trial has ended.");
         };
-        let left = match (at - self.now).num_hours() {
-            ..24 => "less than a day left".to_owned(),
-            24..48 => "1 day left".to_owned(),
-            hours => format!("{} days left", hours / 24),
+        // As the dates say it.
+        let left = match (at.date_naive() - self.now.date_naive()).num_days() {
+            ..=0 => "today".to_owned(),
+            1 => "1 day left".to_owned(),
+            days => format!("{days} days left"),
         };
         Sentence::of("Trial ends ")
             .on(day(at, self.now))
