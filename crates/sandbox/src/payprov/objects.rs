@@ -257,6 +257,7 @@ pub(super) struct Invoice {
 
 /// When an invoice's status changed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names in the API")]
 pub(super) struct StatusTransitions {
     pub(super) finalized_at: Option<i64>,
     pub(super) marked_uncollectible_at: Option<i64>,
