@@ -44,7 +44,7 @@ pub use mailgate_storage::billing_jobs::Job;
 pub use mailgate_storage::payprov_events::StoredEvent;
 pub use reactivate::Reactivated;
 pub use receive::ReceiveError;
-pub use standing::{LiveSubscription, Standing, StoredSubscription};
+pub use standing::{ListedInvoice, LiveSubscription, Standing, StoredSubscription};
 
 /// Why an operation on a subscriber failed.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,9 @@
-//! Billing: the subscription's status in plain words, and the actions for it.
+//! Billing: the subscription's status in plain words with the one next step, the payment method, the price, the latest
+//! invoices, and the end.
 
 pub(super) mod actions;
+pub(super) mod sentence;
+pub(super) mod words;
 
 use std::time::Duration;
 
@@ -12,6 +15,8 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use self::sentence::{Day, day};
+use self::words::{Action, Card, Head, Reading, expiry};
 use super::PortalState;
 use super::page::{LeadsAway, page};
 use crate::page::fields::{Asked, Common};
@@ -19,8 +24,8 @@ use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
-use mailgate_domain::billing::{BillingError, LiveSubscription, StoredSubscription};
-use mailgate_types::subscription::SubscriptionStatus;
+use mailgate_domain::billing::{BillingError, ListedInvoice, StoredSubscription};
+use mailgate_types::billing_details::{Recipient, SavedPaymentMethod, UnitPrice};
 
 /// How long the page waits for the payment provider; then it shows the last known status.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -32,20 +37,43 @@ pub(super) struct Coming {
     payment: String,
 }
 
-/// The subscription's status.
+/// How many of the latest invoices are shown.
+const INVOICES: u32 = 6;
+
+/// What is shown of a subscription.
 struct Shown {
-    status: Status,
-    /// The status in plain words, with what to do.
-    words: &'static str,
-    /// The next date: its label, and the moment.
-    next: Option<(&'static str, Moment)>,
+    head: Head,
+    /// The payment method; `None`: there is none, or it isn't known.
+    card: Option<SavedCard>,
+    /// The payment method isn't known.
+    is_unknown: bool,
+    /// The form that changes the card: its label and path; `None` where the head's button does it.
+    change_card: Option<(&'static str, &'static str)>,
+    /// The price, in words.
+    price: Vec<String>,
     /// Billed mailboxes.
     billed: String,
     /// Connected mailboxes.
     connected: String,
-    can_pay: bool,
+    recipient: Recipient,
     can_cancel: bool,
     can_visit: bool,
+}
+
+/// A payment method, as it is shown.
+struct SavedCard {
+    name: String,
+    expires: String,
+    status: Option<Status>,
+}
+
+/// A row of the invoices.
+struct Row {
+    number: String,
+    status: Status,
+    total: String,
+    at: Option<Day>,
+    url: Option<String>,
 }
 
 /// The page.
@@ -56,10 +84,10 @@ struct BillingPage {
     said: &'static str,
     /// `false`: there is no payment provider.
     is_billed: bool,
-    /// A payment method was just added.
-    is_updated: bool,
     /// `None` without a subscription.
     shown: Option<Shown>,
+    /// The latest invoices; `None`: they can't be had at the moment.
+    invoices: Option<Vec<Row>>,
     /// The payment provider can't be reached.
     is_unavailable: bool,
     /// When the shown status was fetched.
@@ -76,8 +104,14 @@ pub(super) async fn show(
     let (billing, id) = (&state.billing, session.id());
     let is_billed = billing.is_configured();
     let mut is_unavailable = false;
+    let mut invoices = None;
     if is_billed {
-        is_unavailable = match timeout(PATIENCE, billing.live(id)).await {
+        let (live, latest) = tokio::join!(
+            timeout(PATIENCE, billing.live(id)),
+            timeout(PATIENCE, billing.latest_invoices(id, INVOICES)),
+        );
+        invoices = latest.ok().and_then(Result::ok);
+        is_unavailable = match live {
             Ok(Ok(_)) => false,
             Ok(Err(BillingError::Gone)) => return Err(PortalProblem::signed_out()),
             Ok(Err(BillingError::Database(error))) => return Err(error.into()),
@@ -107,10 +141,10 @@ pub(super) async fn show(
         frame: frame.await,
         said: common.said(),
         is_billed,
-        is_updated: coming.payment == "updated",
         is_unavailable,
+        invoices: invoices.map(|found| found.into_iter().map(|it| Row::new(it, now)).collect()),
         fetched_at: stored.fetched_at.map(Moment::new),
-        shown: Shown::new(&stored, now),
+        shown: Shown::new(&stored, now, coming.payment == "updated"),
     };
     let mut response = page(StatusCode::OK, &body);
     response.extensions_mut().insert(LeadsAway);
@@ -118,70 +152,138 @@ pub(super) async fn show(
 }
 
 impl Shown {
-    fn new(stored: &StoredSubscription, now: DateTime<Utc>) -> Option<Self> {
-        use SubscriptionStatus as S;
-        let subscription = stored.subscription.as_ref()?;
-        let state = subscription.status;
-        let (word, class, words) = match state {
-            Some(S::Trialing) => (
-                "Trial",
-                "good",
-                "You can send. Add a card before the trial ends, so that sending continues.",
-            ),
-            Some(S::Active) if subscription.cancel_at_period_end => (
-                "Ends soon",
-                "busy",
-                "The subscription is cancelled. Sending continues until the period ends.",
-            ),
-            Some(S::Active) => ("Active", "good", "You can send. No action is needed."),
-            Some(S::PastDue) => (
-                "Past due",
-                "bad",
-                "The last payment failed, so nothing is sent. Add a card that works, then pay the open invoice.",
-            ),
-            Some(S::Unpaid) => (
-                "Unpaid",
-                "bad",
-                "Invoices are open, so nothing is sent. Add a card that works, then pay the open invoices.",
-            ),
-            Some(S::Canceled) => (
-                "Cancelled",
-                "bad",
-                "The subscription has ended, so nothing is sent. Add a card, then restart it.",
-            ),
-            None => (
-                "Unknown",
-                "plain",
-                "The payment provider reports a status that this gateway doesn't know. Open the customer portal, or ask for help.",
-            ),
+    fn new(stored: &StoredSubscription, now: DateTime<Utc>, is_updated: bool) -> Option<Self> {
+        let reading = Reading::new(stored, now, is_updated)?;
+        let head = reading.head();
+        let (is_good, card) = (reading.is_good(), reading.card());
+        let can_visit = is_good && stored.has_payprov;
+        let change_card = match card {
+            _ if head.action == Action::AddCard => None,
+            Card::Missing | Card::Unknown => Some(("Add a card", "card")),
+            // A card that is entered beside one that is charged isn't charged: the customer portal replaces it.
+            Card::Entered | Card::Saved(_) if can_visit => Some(("Replace card", "visit")),
+            Card::Entered | Card::Saved(_) => Some(("Replace card", "card")),
         };
-        let is_good = matches!(state, Some(S::Trialing | S::Active));
-        let is_ending = subscription.cancel_at_period_end;
+        let details = stored.details.as_ref();
+        let billed = stored.billed_quantity.unwrap_or(stored.quantity);
+        let price = details.and_then(|details| details.price.as_ref());
         Some(Self {
-            status: Status { word, class },
-            words,
-            next: next(subscription, now),
-            billed: number(stored.billed_quantity.unwrap_or(stored.quantity)),
+            card: match card {
+                Card::Saved(method) => Some(SavedCard::new(method, now)),
+                Card::Entered => Some(SavedCard::new(&SavedPaymentMethod::default(), now)),
+                Card::Missing | Card::Unknown => None,
+            },
+            is_unknown: card == Card::Unknown,
+            change_card,
+            price: price
+                .map(|price| price_words(price, billed))
+                .unwrap_or_default(),
+            billed: number(billed),
             connected: number(stored.quantity),
-            can_pay: !is_good || state == Some(S::Trialing),
-            can_cancel: is_good && !is_ending,
-            can_visit: is_good && stored.has_payprov,
+            recipient: details
+                .map(|details| details.recipient.clone())
+                .unwrap_or_default(),
+            can_cancel: is_good && !reading.is_ending(),
+            can_visit,
+            head,
         })
     }
 }
 
-/// The next date of a subscription.
-fn next(subscription: &LiveSubscription, now: DateTime<Utc>) -> Option<(&'static str, Moment)> {
-    let (words, at) = match subscription.status {
-        Some(SubscriptionStatus::Trialing | SubscriptionStatus::Active)
-            if subscription.cancel_at_period_end =>
-        {
-            ("Ends", subscription.current_period_end)
-        }
-        Some(SubscriptionStatus::Trialing) => ("The trial ends", subscription.trial_end),
-        Some(SubscriptionStatus::Active) => ("Next invoice", subscription.current_period_end),
-        _ => return None,
+/// The price in words: of a mailbox, of all of them, and what else changes an invoice.
+fn price_words(price: &UnitPrice, mailboxes: i64) -> Vec<String> {
+    let per = match price.interval_count {
+        1 => format!("per {}", price.interval),
+        count => format!("every {count} {}s", price.interval),
     };
-    let at = at.filter(|at| *at > now)?;
-    Some((words, Moment::new(at)))
+    let unit = price.amount.short();
+    let before = if price.is_adjusted {
+        ", before discounts and taxes"
+    } else {
+        ""
+    };
+    let sum = price.amount.times(mailboxes).filter(|_| mailboxes > 0);
+    let mut words = match sum {
+        Some(sum) => {
+            let noun = if mailboxes == 1 {
+                "mailbox"
+            } else {
+                "mailboxes"
+            };
+            let (count, sum) = (number(mailboxes), sum.short());
+            vec![format!("{count} {noun} × {unit} = {sum} {per}{before}")]
+        }
+        None => vec![format!("{unit} per connected mailbox {per}{before}")],
+    };
+    words.push("Mailboxes that are connected or disconnected within a period are billed for their part of it.".to_owned());
+    words
+}
+
+impl SavedCard {
+    fn new(method: &SavedPaymentMethod, now: DateTime<Utc>) -> Self {
+        let name = match (method.kind.as_str(), method.brand.as_str()) {
+            ("card", "") => "Card".to_owned(),
+            ("card", brand) => brand_name(brand),
+            ("sepa_debit", _) => "SEPA Direct Debit".to_owned(),
+            ("us_bank_account", _) => "Bank account".to_owned(),
+            ("", _) => "A payment method is saved".to_owned(),
+            (kind, _) => capitalized(kind),
+        };
+        let name = if method.last4.is_empty() {
+            name
+        } else {
+            format!("{name} ending in {}", method.last4)
+        };
+        let until = method.expires.and_then(|expires| expiry(expires, now));
+        let (expires, status) = until.unwrap_or_default();
+        Self {
+            name,
+            expires,
+            status,
+        }
+    }
+}
+
+fn brand_name(brand: &str) -> String {
+    match brand {
+        "amex" => "American Express".to_owned(),
+        "diners" => "Diners Club".to_owned(),
+        "jcb" => "JCB".to_owned(),
+        "unionpay" => "UnionPay".to_owned(),
+        "unknown" => "Card".to_owned(),
+        other => capitalized(other),
+    }
+}
+
+/// A word of the provider's as a name: `cash_app` is "Cash app".
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first
+        .into_iter()
+        .chain(letters)
+        .collect::<String>()
+        .replace('_', " ")
+}
+
+impl Row {
+    fn new(invoice: ListedInvoice, now: DateTime<Utc>) -> Self {
+        let (word, class) = match invoice.status.as_str() {
+            "paid" => ("Paid", "good"),
+            "open" => ("Open", "bad"),
+            "void" => ("Void", "plain"),
+            "uncollectible" => ("Uncollectible", "plain"),
+            _ => ("Unknown", "plain"),
+        };
+        let number = Some(invoice.number).filter(|number| !number.is_empty());
+        Self {
+            number: number.unwrap_or_else(|| "Invoice".to_owned()),
+            status: Status { word, class },
+            total: invoice.total.map(|total| total.short()).unwrap_or_default(),
+            at: invoice.at.map(|at| day(at, now)),
+            url: invoice
+                .url
+                .filter(|url| url.starts_with("https://") || url.starts_with("http://")),
+        }
+    }
 }

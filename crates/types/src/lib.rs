@@ -2,6 +2,7 @@
 
 pub mod address_limiter;
 pub mod audit;
+pub mod billing_details;
 pub mod bounce_type;
 pub mod budget;
 pub mod client_probe;
@@ -31,6 +32,7 @@ pub mod message_id;
 pub mod message_parser;
 pub mod metadata;
 pub mod moment;
+pub mod money;
 pub mod name;
 pub mod named_address;
 pub mod neighbourhood;

@@ -7,15 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::email_change::EmailChangeStep;
-
-/// An amount due, as the provider reports it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AmountDue {
-    /// In the currency's smallest unit.
-    pub minor_units: i64,
-    /// Three lower-case letters (ISO 4217).
-    pub currency: String,
-}
+pub use super::money::AmountDue;
 
 /// The content of a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -33,10 +33,19 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     let billed = Billed::start().await;
     let visitor = Visitor::signed_in(&billed.gateway).await;
     let page = visitor.get("/portal/billing").await;
-    for words in ["Trial", "The trial ends", "Billed mailboxes"] {
+    for words in [
+        ">Trial</span>",
+        "Trial ends ",
+        " (14 days left). Add a card to keep sending.",
+        "1 mailbox × €5.00 = €5.00 per month",
+        "No card is saved.",
+        "No invoices yet.",
+        "owner@example.com",
+    ] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
-    assert!(!page.text.contains("Your subscription needs attention"));
+    assert_eq!(page.text.matches("class=\"primary\"").count(), 1);
+    assert!(!page.text.contains("class=\"banner\""));
     assert!(page.text.contains(">Billing</a>"), "{}", page.text);
     let policy = page.header("content-security-policy");
     assert!(
@@ -53,6 +62,16 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
 
     billed.enter_card("works").await;
     billed.comes_to("active").await;
+    let page = visitor.get("/portal/billing?payment=updated").await;
+    for words in [
+        "Card saved: the paid plan starts by itself then, with a payment of €5.00.",
+        "Visa ending in 4242",
+        "Expires 12/2099",
+        "Replace card",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    assert!(!page.text.contains("Add a card"), "{}", page.text);
     billed.act(Action::EndTrial).await;
     billed.act(Action::PaymentFails).await;
     billed.comes_to("past_due").await;
@@ -64,14 +83,26 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
         "/portal/webhooks",
         "/portal/webhooks/new",
         "/portal/settings",
-        "/portal/billing",
     ] {
         let page = visitor.get(path).await.text;
-        assert!(page.contains("Your subscription needs attention"), "{path}");
-        assert!(page.contains("href=\"/portal/billing\""), "{path}");
+        let banner =
+            "Sending is stopped: payment failed. <a href=\"/portal/billing\">Pay €5.00</a>";
+        assert!(page.contains(banner), "{path}: {page}");
     }
     let page = visitor.get("/portal/billing").await;
-    assert!(page.text.contains("Past due") && page.text.contains("Pay open invoices"));
+    for words in [
+        "Past due",
+        "Sending is stopped: the payment of €5.00 failed on <time",
+        ">Pay €5.00</button>",
+        "SANDBOX-0002",
+        ">Open</span>",
+        "rel=\"noreferrer\"",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    // It isn't there now, and what isn't there is no remedy.
+    assert!(!page.text.contains("customer portal"), "{}", page.text);
+    assert_eq!(page.text.matches("class=\"primary\"").count(), 1);
     assert_eq!(
         visitor.post("/portal/billing/cancel", &[]).await.status,
         409
@@ -79,13 +110,26 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
 
     billed.enter_card("works").await;
     let page = visitor.get("/portal/billing?payment=updated").await;
-    assert!(page.text.contains("Your card is saved"), "{}", page.text);
+    let words = "Card saved. Pay €5.00 to resume sending.";
+    assert!(page.text.contains(words), "{}", page.text);
+    assert!(!page.text.contains("Add a card"), "{}", page.text);
     let page = visitor.post("/portal/billing/pay", &[]).await;
     assert_eq!(page.status, 303, "{}", page.text);
     billed.comes_to("active").await;
     let page = visitor.get("/portal/billing").await;
-    assert!(page.text.contains("Next invoice"), "{}", page.text);
-    assert!(!page.text.contains("Your subscription needs attention"));
+    assert!(
+        page.text.contains("Next payment: €5.00 on <time"),
+        "{}",
+        page.text
+    );
+    assert!(page.text.contains(">Paid</span>") && !page.text.contains(">Open</span>"));
+    assert!(
+        !visitor
+            .get("/portal")
+            .await
+            .text
+            .contains("class=\"banner\"")
+    );
 
     let page = visitor.get("/portal/billing/cancel").await;
     assert!(page.text.contains("Keep subscription"), "{}", page.text);
@@ -96,6 +140,11 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     );
     let page = visitor.get("/portal/billing").await;
     assert!(page.text.contains("Ends soon"), "{}", page.text);
+    assert!(
+        page.text
+            .contains("The subscription is cancelled: sending stops on <time")
+    );
+    assert!(page.text.contains(">Undo in the customer portal</button>"));
     let written: Vec<String> = sqlx::query_scalar(
         "SELECT action FROM audit_entries WHERE address = '127.0.0.1' AND action NOT LIKE 'portal.signed%' ORDER BY id",
     )
@@ -126,11 +175,102 @@ async fn without_its_provider_the_last_known_status_is_shown() {
     assert!(payments.add_fault(fault));
     let page = visitor.get("/portal/billing").await;
     assert_eq!(page.status, 200);
-    for words in ["reached at the moment", "Last known status, from", "Trial"] {
+    for words in [
+        "reached at the moment",
+        "Last known status, from",
+        ">Trial</span>",
+        "1 mailbox × €5.00 = €5.00 per month",
+        "The invoices can't be shown at the moment.",
+    ] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let page = visitor.post("/portal/billing/card", &[]).await;
     assert_eq!(page.status, 503, "{}", page.text);
     payments.clear_faults();
+    billed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ended_subscription_is_restarted_with_a_card() {
+    let billed = Billed::start().await;
+    let visitor = Visitor::signed_in(&billed.gateway).await;
+    billed.act(Action::Delete).await;
+    billed.comes_to("canceled").await;
+    let page = visitor.get("/portal/billing").await;
+    let words = "Sending is stopped: the subscription has ended. Add a card, then restart it.";
+    assert!(page.text.contains(words), "{}", page.text);
+    assert_eq!(page.text.matches("Add a card</button>").count(), 1);
+    assert!(!page.text.contains("customer portal"), "{}", page.text);
+
+    billed.enter_card("works").await;
+    let page = visitor.get("/portal/billing?payment=updated").await;
+    for words in [
+        "Card saved. Restart the subscription to resume sending.",
+        ">Restart for €5.00</button>",
+        "Visa ending in 4242",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let page = visitor.post("/portal/billing/pay", &[]).await;
+    assert_eq!(page.location(), "/portal/billing?done=paid");
+    billed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_is_stored_and_other_pages_ask_nobody() {
+    let billed = Billed::start().await;
+    let visitor = Visitor::signed_in(&billed.gateway).await;
+    billed.enter_card("declined_later").await;
+    billed.comes_to("active").await;
+    billed.act(Action::EndTrial).await;
+    billed.comes_to("past_due").await;
+    billed.act(Action::GiveUp).await;
+    billed.comes_to("unpaid").await;
+    let payments = &billed.gateway.sandbox.payments;
+    let fault = Fault {
+        kind: FaultKind::Down,
+        method: None,
+        path: None,
+        times: 0,
+    };
+    assert!(payments.add_fault(fault));
+    let page = visitor.get("/portal/mailboxes").await;
+    assert!(page.text.contains(">Pay €5.00</a>"), "{}", page.text);
+    let page = visitor.get("/portal/billing").await;
+    for words in [
+        "Unpaid",
+        "Sending is stopped: the payment of €5.00 failed on <time",
+        ">Pay €5.00</button>",
+        "Visa ending in 0341",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    payments.clear_faults();
+
+    // What was stored is of another shape, and nothing of invoices can be fetched.
+    sqlx::query("UPDATE subscribers SET payprov_details = '\"odd\"'")
+        .execute(&mut billed.gateway.database().await)
+        .await
+        .unwrap();
+    assert!(
+        visitor
+            .get("/portal/mailboxes")
+            .await
+            .text
+            .contains("Sending is stopped")
+    );
+    let fault = Fault {
+        kind: FaultKind::Unauthorized,
+        method: None,
+        path: Some("/v1/invoices".to_owned()),
+        times: 0,
+    };
+    assert!(payments.add_fault(fault));
+    let page = visitor.get("/portal/billing").await;
+    assert_eq!(page.status, 200);
+    assert!(
+        page.text
+            .contains("The invoices can't be shown at the moment.")
+    );
     billed.stop().await;
 }

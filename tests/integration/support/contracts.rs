@@ -208,8 +208,14 @@ impl Contract {
             Type::Array { items } => {
                 let elements: Vec<&Value> = match value {
                     Value::Array(elements) => elements.iter().collect(),
-                    // `items[0]`, `expand[]`.
-                    Value::Object(object) if form == Form::Texts => object.values().collect(),
+                    // `items[0]`, `expand[]`, which may be there several times.
+                    Value::Object(object) if form == Form::Texts => object
+                        .values()
+                        .flat_map(|value| match value {
+                            Value::Array(values) => values.iter().collect(),
+                            value => vec![value],
+                        })
+                        .collect(),
                     // A parameter that is there once.
                     Value::String(_) if form == Form::Texts => vec![value],
                     _ => return note(format!("{place}: {value} is no list")),

@@ -220,7 +220,7 @@ fn notice(effect: Effect, seen: &ProviderSnapshot) -> Option<Notice> {
     let amount_due = || {
         let invoice = seen.failed_invoice.as_ref()?;
         Some(AmountDue {
-            minor_units: invoice.amount_due,
+            minor_units: invoice.amount_due(),
             currency: invoice.currency.clone(),
         })
     };

@@ -1,11 +1,14 @@
 //! The provider's state of a customer, as fetched now: its current subscription, and all that decides on its status.
 
+mod details;
 mod payment_method;
 
-use self::payment_method::has_payment_method;
+use self::details::details;
+use self::payment_method::payment_method;
 use mailgate_providers::payprov::objects::{Invoice, Subscription};
 use mailgate_providers::payprov::{PayprovClient, PayprovError};
 use mailgate_storage::subscribers::billing::BillingAccount;
+use mailgate_types::billing_details::BillingDetails;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// Maximum stored ids of subscriptions besides the current one.
@@ -24,6 +27,8 @@ pub(super) struct ProviderSnapshot {
     pub(super) failed_invoice: Option<Invoice>,
     /// Other living subscriptions of the customer that bill mailboxes.
     pub(super) others: Vec<String>,
+    /// What the portal shows of it.
+    pub(super) details: BillingDetails,
 }
 
 impl ProviderSnapshot {
@@ -78,7 +83,7 @@ pub(super) async fn see(
         return Ok(None);
     };
     let others = others(&all, &subscription, client.price());
-    let has_payment_method = has_payment_method(client, &subscription, customer).await?;
+    let payment_method = payment_method(client, &subscription, customer).await?;
     let mut failed_invoice = None;
     let known = account.failed_invoice_id.as_deref();
     for id in [hint.invoice, known].into_iter().flatten() {
@@ -88,16 +93,20 @@ pub(super) async fn see(
             });
         }
     }
+    let has_payment_method = payment_method.is_some();
     let status = status(&subscription, has_payment_method, failed_invoice.is_some())?;
     let known = account.subscription_id.clone();
-    Ok(Some(ProviderSnapshot {
+    let mut seen = ProviderSnapshot {
         instead_of: known.filter(|known| *known != subscription.id),
         subscription,
         status,
         has_payment_method,
         failed_invoice,
         others,
-    }))
+        details: BillingDetails::default(),
+    };
+    seen.details = details(client, &seen, customer, payment_method).await;
+    Ok(Some(seen))
 }
 
 /// The living subscriptions of a customer that bill mailboxes beside this one, which lives.

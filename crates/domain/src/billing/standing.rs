@@ -1,11 +1,14 @@
 //! The status of a subscription.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
 
 use super::lifecycle::State;
 use super::{Billing, BillingError};
-use mailgate_storage::subscribers::billing::{self, BillingAccount};
+use mailgate_storage::subscribers::billing::{self, BillingAccount, details};
+use mailgate_types::billing_details::BillingDetails;
 use mailgate_types::ids::SubscriberId;
+use mailgate_types::money::AmountDue;
 use mailgate_types::subscription::{
     SendingPermission, Subscription, SubscriptionStatus, sending_permission,
 };
@@ -37,6 +40,27 @@ pub struct StoredSubscription {
     pub quantity: i64,
     /// When it was fetched; `None` if that isn't known.
     pub fetched_at: Option<DateTime<Utc>>,
+    /// When sending stops after a failed payment.
+    pub grace_ends_at: Option<DateTime<Utc>>,
+    /// Sending is allowed.
+    pub allowed: bool,
+    /// What the provider said beside it; `None` if it wasn't fetched yet.
+    pub details: Option<BillingDetails>,
+}
+
+/// An invoice of a customer.
+#[derive(Debug, Clone)]
+pub struct ListedInvoice {
+    /// Its number, or empty.
+    pub number: String,
+    /// The provider's status: `open`, `paid`, `void`, `uncollectible`, or empty.
+    pub status: String,
+    /// Its total.
+    pub total: Option<AmountDue>,
+    /// When it was issued.
+    pub at: Option<DateTime<Utc>>,
+    /// The provider's page for it.
+    pub url: Option<String>,
 }
 
 /// A subscription, as the provider has it now.
@@ -77,6 +101,49 @@ impl Billing {
         Ok((account.customer_id.is_some(), subscription(account)))
     }
 
+    /// The latest invoices of a subscriber, newest first; without drafts, which have no number yet.
+    pub async fn latest_invoices(
+        &self,
+        subscriber: SubscriberId,
+        limit: u32,
+    ) -> Result<Vec<ListedInvoice>, BillingError> {
+        let client = &self.payprov()?.client;
+        let account = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?
+        };
+        let account = account.ok_or(BillingError::Gone)?;
+        let Some(customer) = account.customer_id else {
+            return Ok(Vec::new());
+        };
+        let found = client.latest_invoices(&customer, limit).await?;
+        let finalized = found
+            .into_iter()
+            .filter(|invoice| invoice.status.as_deref() != Some("draft"));
+        let listed = finalized.map(|invoice| ListedInvoice {
+            number: invoice.number(),
+            total: invoice.total(),
+            at: invoice.finalized_at(),
+            status: invoice.status.unwrap_or_default(),
+            url: invoice.hosted_invoice_url,
+        });
+        Ok(listed.collect())
+    }
+
+    /// The subscription as it is stored, if its subscriber should be shown a banner; the provider is not called.
+    pub async fn attention(
+        &self,
+        subscriber: SubscriberId,
+    ) -> Result<Option<StoredSubscription>, BillingError> {
+        let mut connection = self.pool.acquire().await?;
+        let account = billing::find(&mut connection, subscriber).await?;
+        let account = account.ok_or(BillingError::Gone)?;
+        if !standing(&account, self.clock.now()).show_banner {
+            return Ok(None);
+        }
+        Ok(Some(self.read(&mut connection, account).await?))
+    }
+
     /// The subscription as it is stored; the provider is not called.
     pub async fn stored(
         &self,
@@ -85,11 +152,23 @@ impl Billing {
         let mut connection = self.pool.acquire().await?;
         let account = billing::find(&mut connection, subscriber).await?;
         let account = account.ok_or(BillingError::Gone)?;
+        self.read(&mut connection, account).await
+    }
+
+    async fn read(
+        &self,
+        connection: &mut PgConnection,
+        account: BillingAccount,
+    ) -> Result<StoredSubscription, BillingError> {
+        let subscriber = account.subscriber;
         Ok(StoredSubscription {
+            allowed: standing(&account, self.clock.now()).allowed,
+            grace_ends_at: account.grace_ends_at,
+            details: details::find(connection, subscriber).await?,
             has_payprov: self.is_configured() && account.customer_id.is_some(),
             billed_quantity: account.billed_quantity,
-            quantity: billing::quantity(&mut connection, subscriber).await?,
-            fetched_at: billing::looked_at(&mut connection, subscriber).await?,
+            quantity: billing::quantity(connection, subscriber).await?,
+            fetched_at: billing::looked_at(connection, subscriber).await?,
             subscription: subscription(account),
         })
     }

@@ -13,7 +13,7 @@ use super::snapshot::{Hint, ProviderSnapshot, see};
 use super::{Billing, BillingError};
 use mailgate_storage::billing_jobs::{self, JobKind};
 use mailgate_storage::database::transaction;
-use mailgate_storage::subscribers::billing::{self, BillingAccount};
+use mailgate_storage::subscribers::billing::{self, BillingAccount, details};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -90,6 +90,11 @@ impl Billing {
         }
         let grace = self.payprov()?.past_due_grace_days;
         billing::store(connection, account, now, next_look(account, now), grace).await?;
+        if let Some(seen) = &look.seen
+            && account.subscription_id.as_ref() == Some(&seen.subscription.id)
+        {
+            details::store(connection, account.subscriber, &seen.details).await?;
+        }
         Ok(true)
     }
 

@@ -59,10 +59,10 @@ pub(crate) async fn attention(
 ) -> Attention {
     let mut attention = Attention::default();
     let inside = frame.inside.as_ref();
-    if inside.is_some_and(|inside| inside.show_banner) {
+    if let Some(banner) = inside.and_then(|inside| inside.banner.as_ref()) {
         attention.items.push(Item {
             status: bad("Billing"),
-            words: "Your subscription needs attention.".to_owned(),
+            words: banner.sentence.plain(),
             since: None,
             path: Section::Billing.path().to_owned(),
             action: "Go to billing",

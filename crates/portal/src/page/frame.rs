@@ -3,6 +3,7 @@
 use url::form_urlencoded::Serializer;
 
 use crate::PortalState;
+use crate::billing::words::{Banner, banner};
 use mailgate_domain::accounts::{NamedApp, Subscriber};
 use mailgate_types::secrets::SessionToken;
 
@@ -117,8 +118,8 @@ pub(crate) struct Inside {
     is_billed: bool,
     /// Why the operator has suspended the account, if so.
     pub(crate) suspension: Option<String>,
-    /// Whether billing needs attention.
-    pub(crate) show_banner: bool,
+    /// What billing needs.
+    pub(crate) banner: Option<Banner>,
 }
 
 impl Frame {
@@ -144,9 +145,9 @@ impl Frame {
         title: impl Into<String>,
         app: Option<&str>,
     ) -> Self {
-        let (apps, standing) = tokio::join!(
+        let (apps, attention) = tokio::join!(
             state.accounts.named_apps(subscriber.id, APPS, app),
-            state.billing.standing(subscriber.id),
+            state.billing.attention(subscriber.id),
         );
         let inside = Inside {
             section,
@@ -156,7 +157,7 @@ impl Frame {
             is_billed: state.billing.is_configured(),
             suspension: (subscriber.suspension.as_ref())
                 .map(|suspension| suspension.reason.clone()),
-            show_banner: standing.is_ok_and(|standing| standing.show_banner),
+            banner: (attention.ok().flatten()).map(|stored| banner(&stored, state.clock.now())),
         };
         let mut frame = Self::outside(state, title);
         if frame.title != section.name() {
@@ -221,6 +222,13 @@ impl Frame {
 }
 
 impl Inside {
+    /// The banner, but on the pages of billing, which say it themselves.
+    pub(crate) fn shown_banner(&self) -> Option<&Banner> {
+        self.banner
+            .as_ref()
+            .filter(|_| self.section != Section::Billing)
+    }
+
     /// The sections in the navigation.
     pub(crate) fn sections(&self) -> impl Iterator<Item = Section> {
         let shows = |section: &Section| self.is_billed || *section != Section::Billing;

@@ -58,7 +58,9 @@ impl PayprovClient {
 
     /// Fetches a customer.
     pub async fn customer(&self, id: &str) -> Result<Customer, PayprovError> {
-        self.get(&format!("customers/{id}"), &[]).await
+        let expand = "invoice_settings.default_payment_method";
+        let path = format!("customers/{id}");
+        self.get(&path, &[field("expand[]", expand)]).await
     }
 
     /// Finds the customer that was created for a subscriber, if there is one: in case that response was lost.
@@ -86,6 +88,11 @@ impl PayprovClient {
         let form = [field(name, payment_method)];
         self.post(&format!("customers/{customer}"), &form, key)
             .await
+    }
+
+    /// Fetches a payment method.
+    pub async fn payment_method(&self, id: &str) -> Result<PaymentMethod, PayprovError> {
+        self.get(&format!("payment_methods/{id}"), &[]).await
     }
 
     /// The payment method that a customer entered last.
@@ -134,10 +141,15 @@ impl PayprovClient {
         self.post("subscriptions", &form, key).await
     }
 
-    /// Fetches a subscription, with its customer expanded.
+    /// Fetches a subscription, with its customer and the customer's payment method expanded.
     pub async fn subscription(&self, id: &str) -> Result<Subscription, PayprovError> {
         let path = format!("subscriptions/{id}");
-        self.get(&path, &[field("expand[]", "customer")]).await
+        let expanded = [
+            "customer",
+            "customer.invoice_settings.default_payment_method",
+        ];
+        let query = expanded.map(|name| field("expand[]", name));
+        self.get(&path, &query).await
     }
 
     /// All subscriptions of a customer, including ended ones, newest first.
@@ -239,6 +251,17 @@ impl PayprovClient {
         invoices.reverse();
         invoices.sort_by_key(|invoice| invoice.created.map(|at: DateTime<Utc>| at.timestamp()));
         Ok(invoices)
+    }
+
+    /// A customer's latest invoices, newest first.
+    pub async fn latest_invoices(
+        &self,
+        customer: &str,
+        limit: u32,
+    ) -> Result<Vec<Invoice>, PayprovError> {
+        let query = [field("customer", customer), field("limit", limit)];
+        let list: List<Invoice> = self.get("invoices", &query).await?;
+        Ok(list.data)
     }
 
     /// Pays an invoice with the customer's payment method.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::ledger::{Ledger, new_id};
 use super::objects::{
-    Invoice, InvoiceParent, InvoiceStatus, MissingPaymentMethod, Status, Subscription,
-    SubscriptionDetails,
+    Invoice, InvoiceParent, InvoiceStatus, MissingPaymentMethod, Status, StatusTransitions,
+    Subscription, SubscriptionDetails,
 };
 
 /// How long before the end of a trial its owner is reminded, in seconds.
@@ -123,7 +123,7 @@ impl Ledger {
                     subscription.status = Status::IncompleteExpired;
                     subscription.ended_at = Some(at);
                 });
-                self.void_invoices(id);
+                self.void_invoices(id, at);
                 false
             }
             _ => false,
@@ -274,6 +274,10 @@ impl Ledger {
             attempted: false,
             period_start: subscription.current_period_start,
             period_end: subscription.current_period_end,
+            status_transitions: StatusTransitions {
+                finalized_at: Some(at),
+                ..StatusTransitions::default()
+            },
             hosted_invoice_url: String::new(),
             metadata: subscription.metadata.clone(),
         };
@@ -331,6 +335,7 @@ impl Ledger {
             return;
         };
         invoice.status = InvoiceStatus::Paid;
+        invoice.status_transitions.paid_at = Some(at);
         invoice.amount_paid = invoice.amount_due;
         invoice.amount_remaining = 0;
         let (shown, subscription) = (json!(invoice), invoice.subscription.clone());
@@ -365,11 +370,12 @@ impl Ledger {
         });
     }
 
-    fn void_invoices(&mut self, subscription: &str) {
+    fn void_invoices(&mut self, subscription: &str, at: i64) {
         let invoices = self.invoices.values_mut();
         for invoice in invoices.filter(|invoice| invoice.subscription == subscription) {
             if invoice.status == InvoiceStatus::Open {
                 invoice.status = InvoiceStatus::Void;
+                invoice.status_transitions.voided_at = Some(at);
             }
         }
     }

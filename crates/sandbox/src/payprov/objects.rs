@@ -208,7 +208,11 @@ pub(super) struct Price {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) currency: String,
+    #[serde(default)]
+    pub(super) billing_scheme: String,
     pub(super) unit_amount: i64,
+    #[serde(default)]
+    pub(super) unit_amount_decimal: String,
     pub(super) recurring: Recurring,
 }
 
@@ -217,6 +221,8 @@ pub(super) struct Price {
 pub(super) struct Recurring {
     pub(super) interval: String,
     pub(super) interval_count: u32,
+    #[serde(default)]
+    pub(super) usage_type: String,
 }
 
 /// The invoice of one period.
@@ -243,8 +249,20 @@ pub(super) struct Invoice {
     pub(super) attempted: bool,
     pub(super) period_start: i64,
     pub(super) period_end: i64,
+    #[serde(default)]
+    pub(super) status_transitions: StatusTransitions,
     pub(super) hosted_invoice_url: String,
     pub(super) metadata: Metadata,
+}
+
+/// When an invoice's status changed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names in the API")]
+pub(super) struct StatusTransitions {
+    pub(super) finalized_at: Option<i64>,
+    pub(super) marked_uncollectible_at: Option<i64>,
+    pub(super) paid_at: Option<i64>,
+    pub(super) voided_at: Option<i64>,
 }
 
 /// The place of an invoice's subscription in newer versions.

@@ -50,10 +50,13 @@ fn price() -> Price {
         active: true,
         kind: "recurring".to_owned(),
         currency: CURRENCY.to_owned(),
+        billing_scheme: "per_unit".to_owned(),
         unit_amount: UNIT_AMOUNT,
+        unit_amount_decimal: UNIT_AMOUNT.to_string(),
         recurring: Recurring {
             interval: "month".to_owned(),
             interval_count: 1,
+            usage_type: "licensed".to_owned(),
         },
     }
 }

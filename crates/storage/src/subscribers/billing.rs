@@ -1,5 +1,6 @@
 //! The table `subscribers`: the state of a subscriber's subscription. Requests for a new one are in [`renewals`].
 
+pub mod details;
 pub mod renewals;
 
 use chrono::{DateTime, Utc};

@@ -27,6 +27,12 @@ fn what_is_against_stripes_interface_is_told() {
         "payment_method_types: there is no such"
     ));
     assert!(told(&sessions(&pinned, new), "no such parameter"));
+    let twice =
+        "expand%5B%5D=customer&expand%5B%5D=customer.invoice_settings.default_payment_method";
+    for contract in [&pinned, &newest] {
+        let found = contract.check("GET", "/v1/subscriptions/sub_1", twice, None, b"");
+        assert_eq!(found, Vec::<String>::new());
+    }
     assert!(told(&sessions(&newest, "mode=sideways"), "none of"));
     for (body, what) in [
         ("customer=c&items[0][quantity]=x", "of another type"),

@@ -11,17 +11,6 @@ use mailgate_types::email_change::{CONFIRMED_WITHIN, EmailChangeStep, UNDONE_WIT
 use mailgate_types::notice::{AmountDue, Notice, RenewalReader};
 use mailgate_types::plain_name::plain_name;
 
-/// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
-/// provider counts them.
-const WHOLE: [&str; 16] = [
-    "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv",
-    "xaf", "xof", "xpf",
-];
-const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
-
-/// The length of a currency code.
-const CODE: usize = 3;
-
 /// A notice's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -355,27 +344,7 @@ fn moment(moment: DateTime<Utc>) -> String {
 }
 
 fn amount(due: &AmountDue) -> String {
-    // Any other value from the provider stays out of mail.
-    let letters = due.currency.chars().filter(char::is_ascii_alphabetic);
-    let currency: String = letters.take(CODE).collect();
-    let currency = currency.to_ascii_lowercase();
-    let digits = if WHOLE.contains(&currency.as_str()) {
-        0
-    } else if THOUSANDTHS.contains(&currency.as_str()) {
-        3
-    } else {
-        2
-    };
-    let sign = if due.minor_units < 0 { "-" } else { "" };
-    let units = due.minor_units.unsigned_abs();
-    let whole = units / 10_u64.pow(digits);
-    let number = if digits == 0 {
-        whole.to_string()
-    } else {
-        let part = units % 10_u64.pow(digits);
-        format!("{whole}.{part:0width$}", width = digits as usize)
-    };
-    format!("{sign}{number} {}", currency.to_ascii_uppercase())
+    due.with_code()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::{EVERY_ENDED, next_look};
 use crate::billing::snapshot::{ProviderSnapshot, status};
 use mailgate_providers::payprov::objects::{Invoice, Subscription};
 use mailgate_storage::subscribers::billing::BillingAccount;
+use mailgate_types::billing_details::BillingDetails;
 use mailgate_types::fuzzing::Input;
 use mailgate_types::ids::SubscriberId;
 
@@ -44,6 +45,7 @@ pub fn billing_looks(data: &[u8]) {
             has_payment_method: pays,
             failed_invoice: failed_invoice.filter(|_| failed),
             others: Vec::new(),
+            details: BillingDetails::default(),
         };
         record(&mut account, &seen, "price_1");
         let is_ended = account

@@ -90,6 +90,7 @@ mod tests {
     use super::*;
     use crate::billing::snapshot;
     use crate::billing::sync::fuzzing::new_account;
+    use mailgate_types::billing_details::BillingDetails;
     use serde_json::json;
 
     fn seen(id: &str, status: &str, created: i64) -> ProviderSnapshot {
@@ -105,6 +106,7 @@ mod tests {
             has_payment_method: false,
             failed_invoice: None,
             others: Vec::new(),
+            details: BillingDetails::default(),
         }
     }
 

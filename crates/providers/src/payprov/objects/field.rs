@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// Longest id from the provider that is accepted, in bytes; Stripe asks for 255.
 const ID_LENGTH: usize = 255;
@@ -43,11 +44,37 @@ pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
     }
 }
 
+/// As [`moment`], of any value: `None` for anything else.
+pub(super) fn any_moment<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let seconds = Value::deserialize(deserializer)?.as_i64();
+    let seconds = seconds.filter(|seconds| (0..END_OF_TIME).contains(seconds));
+    Ok(seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)))
+}
+
+/// A text to store and to show, without control characters; empty if there is none, or it is too long.
+pub(super) fn words(value: Option<&Value>, length: usize) -> String {
+    let text = value.and_then(Value::as_str).unwrap_or_default();
+    if text.len() > length {
+        return String::new();
+    }
+    text.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+/// Whether a text has the three letters of a currency (ISO 4217).
+pub(super) fn is_currency(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
 /// The three letters of a currency (ISO 4217), or none.
 pub(super) fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
-    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    Ok(if is_code { text } else { String::new() })
+    Ok(if is_currency(&text) {
+        text
+    } else {
+        String::new()
+    })
 }
 
 /// A page URL to store; `None` if it is too long or unsafe for the database.

@@ -2,9 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::field::{currency, id, moment, page};
+use super::field::{any_moment, currency, id, moment, page, words};
 use super::reference::{IdOnly, Reference};
+use mailgate_types::money::AmountDue;
+
+/// Longest number that is shown, in bytes.
+const NUMBER: usize = 60;
 
 /// An invoice.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,9 +29,24 @@ pub struct Invoice {
     /// Its location in versions from 2025-03-31 on.
     #[serde(default)]
     parent: Option<InvoiceParent>,
-    /// In the currency's smallest unit.
+    /// In the currency's smallest unit; not a number if it has none.
     #[serde(default)]
-    pub amount_due: i64,
+    amount_due: Value,
+    /// What is left of it.
+    #[serde(default)]
+    amount_remaining: Value,
+    /// All of it, before payments.
+    #[serde(default)]
+    total: Value,
+    /// The number that its recipient reads.
+    #[serde(default)]
+    number: Value,
+    /// Whether a payment was attempted.
+    #[serde(default)]
+    attempted: Value,
+    /// When its status changed.
+    #[serde(default)]
+    status_transitions: Value,
     /// Three letters; empty if invalid.
     #[serde(default, deserialize_with = "currency")]
     pub currency: String,
@@ -65,6 +85,53 @@ impl Invoice {
         subscription.map(Reference::id)
     }
 
+    /// The amount due; zero if it has none.
+    #[must_use]
+    pub fn amount_due(&self) -> i64 {
+        self.amount_due.as_i64().unwrap_or_default()
+    }
+
+    /// What is left to pay.
+    #[must_use]
+    pub fn remaining(&self) -> Option<AmountDue> {
+        let left = self.amount_remaining.as_i64();
+        self.amount(left.or_else(|| self.amount_due.as_i64()))
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Option<AmountDue> {
+        self.amount(self.total.as_i64().or_else(|| self.amount_due.as_i64()))
+    }
+
+    fn amount(&self, minor_units: Option<i64>) -> Option<AmountDue> {
+        let currency = Some(self.currency.clone()).filter(|currency| !currency.is_empty())?;
+        Some(AmountDue {
+            minor_units: minor_units?,
+            currency,
+        })
+    }
+
+    /// Its number, or nothing.
+    #[must_use]
+    pub fn number(&self) -> String {
+        words(Some(&self.number), NUMBER)
+    }
+
+    /// When it was finalized, which is when its payment is first attempted; else when it was created.
+    #[must_use]
+    pub fn finalized_at(&self) -> Option<DateTime<Utc>> {
+        let at = self.status_transitions.get("finalized_at").cloned();
+        at.and_then(|at| any_moment(at).ok().flatten())
+            .or(self.created)
+    }
+
+    /// Whether a payment was attempted; while it is open, that failed.
+    #[must_use]
+    pub fn is_attempted(&self) -> bool {
+        self.attempted.as_bool().unwrap_or_default()
+    }
+
     /// Whether it is awaiting payment.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -98,6 +165,40 @@ mod tests {
                 .unwrap();
         assert_eq!(other.subscription_id(), None);
         assert!(!other.is_open());
+    }
+
+    #[test]
+    fn what_it_says_to_its_reader_may_be_missing() {
+        let invoice: Invoice = serde_json::from_value(json!({
+            "id": "in_1", "currency": "eur", "amount_due": 5_500, "amount_remaining": 5_000,
+            "total": 6_000, "number": "A-1", "attempted": true, "created": 5,
+            "status_transitions": { "finalized_at": 7, "paid_at": null },
+        }))
+        .unwrap();
+        let text = |amount: Option<AmountDue>| amount.map(|amount| amount.with_code());
+        assert_eq!(text(invoice.remaining()).unwrap(), "50.00 EUR");
+        assert_eq!(text(invoice.total()).unwrap(), "60.00 EUR");
+        assert_eq!(
+            (invoice.number().as_str(), invoice.is_attempted()),
+            ("A-1", true)
+        );
+        assert_eq!(invoice.finalized_at().unwrap().timestamp(), 7);
+        for value in [
+            json!({ "id": "in_1" }),
+            json!({ "id": "in_1", "currency": null, "amount_due": null, "amount_remaining": null,
+                "total": null, "number": null, "attempted": null, "status_transitions": null }),
+            json!({ "id": "in_1", "currency": "eur", "amount_due": "5", "amount_remaining": [],
+                "total": {}, "number": 7, "attempted": "yes", "status_transitions": "x" }),
+        ] {
+            let odd: Invoice = serde_json::from_value(value.clone()).unwrap();
+            assert_eq!(
+                (odd.remaining(), odd.total(), odd.amount_due()),
+                (None, None, 0),
+                "{value}"
+            );
+            assert_eq!((odd.number().as_str(), odd.is_attempted()), ("", false));
+            assert_eq!(odd.finalized_at(), None);
+        }
     }
 
     #[test]

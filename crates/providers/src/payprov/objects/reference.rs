@@ -22,13 +22,25 @@ pub struct Identified {
 /// A reference to an object of which only the id is used.
 pub type IdOnly = Reference<Identified>;
 
-impl Reference<Identified> {
+/// An object with an id.
+pub trait HasId {
+    /// The id.
+    fn id(&self) -> &str;
+}
+
+impl HasId for Identified {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl<T: HasId> Reference<T> {
     /// The id.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
             Self::Id(id) => id,
-            Self::Object(object) => &object.id,
+            Self::Object(object) => object.id(),
         }
     }
 }

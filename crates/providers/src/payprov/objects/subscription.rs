@@ -2,11 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::customer::Customer;
 use super::field::{id, moment};
-use super::reference::{IdOnly, Reference};
+use super::payment_method::PaymentMethod;
+use super::price::Price;
+use super::reference::Reference;
 use super::{List, Metadata};
+use mailgate_types::billing_details::UnitPrice;
 
 /// A subscription.
 #[derive(Debug, Clone, Deserialize)]
@@ -37,7 +41,19 @@ pub struct Subscription {
     pub items: List<SubscriptionItem>,
     /// Its own payment method, which takes precedence over the customer's.
     #[serde(default)]
-    pub default_payment_method: Option<IdOnly>,
+    pub default_payment_method: Option<Reference<PaymentMethod>>,
+    /// Three letters; a price may have amounts in several currencies.
+    #[serde(default)]
+    currency: Value,
+    /// What changes the amounts of its invoices: discounts as older and newer versions have them, and taxes.
+    #[serde(default)]
+    discount: Value,
+    #[serde(default)]
+    discounts: Value,
+    #[serde(default)]
+    default_tax_rates: Value,
+    #[serde(default)]
+    automatic_tax: Value,
     /// Our metadata.
     #[serde(default)]
     pub metadata: Metadata,
@@ -56,7 +72,12 @@ pub struct SubscriptionItem {
     current_period_end: Option<DateTime<Utc>>,
     /// The price of one.
     #[serde(default)]
-    pub price: Option<IdOnly>,
+    pub price: Option<Reference<Price>>,
+    /// What changes the amount of this item.
+    #[serde(default)]
+    discounts: Value,
+    #[serde(default)]
+    tax_rates: Value,
 }
 
 impl Subscription {
@@ -96,6 +117,45 @@ impl Subscription {
             |item: &&SubscriptionItem| item.price.as_ref().is_some_and(|other| other.id() == price);
         let items = &self.items.data;
         items.iter().find(is_ours).or_else(|| items.first())
+    }
+
+    /// The price of one mailbox, if it is a fixed amount of the subscription's currency.
+    #[must_use]
+    pub fn unit_price(&self, price: &str) -> Option<UnitPrice> {
+        let item = self.item(price)?;
+        let Reference::Object(found) = item.price.as_ref()? else {
+            return None;
+        };
+        let unit = found.unit()?;
+        let currency = self.currency.as_str().unwrap_or(&unit.amount.currency);
+        if !unit.amount.currency.eq_ignore_ascii_case(currency) {
+            return None;
+        }
+        let some = |value: &Value| match value {
+            Value::Null => false,
+            Value::Array(all) => !all.is_empty(),
+            _ => true,
+        };
+        let adjusting = [
+            &self.discount,
+            &self.discounts,
+            &self.default_tax_rates,
+            &item.discounts,
+            &item.tax_rates,
+        ];
+        let is_taxed = self.automatic_tax.get("enabled").and_then(Value::as_bool);
+        let of_customer = match &self.customer {
+            Reference::Object(customer) => customer.is_adjusted(),
+            Reference::Id(_) => false,
+        };
+        let is_adjusted = of_customer
+            || is_taxed == Some(true)
+            || self.items.data.len() > 1
+            || adjusting.into_iter().any(some);
+        Some(UnitPrice {
+            is_adjusted,
+            ..unit
+        })
     }
 
     /// The customer's id.
@@ -187,6 +247,55 @@ mod tests {
             .unwrap();
             let found = subscription.is_of_mailboxes("price_ours");
             assert_eq!(found, expected, "{metadata} {price}");
+        }
+    }
+
+    #[test]
+    fn a_price_is_of_its_currency_and_may_be_adjusted() {
+        let unit = |change: Value| {
+            let mut value = json!({
+                "id": "sub_1", "status": "active", "customer": { "id": "cus_1" }, "currency": "eur",
+                "discounts": [], "default_tax_rates": [], "automatic_tax": { "enabled": false },
+                "items": { "data": [{ "id": "si_1", "price": { "id": "price_1", "currency": "eur",
+                    "unit_amount": 500, "recurring": { "interval": "month" } } }] },
+            });
+            for (name, changed) in change.as_object().unwrap() {
+                value[name] = changed.clone();
+            }
+            let subscription: Subscription = serde_json::from_value(value).unwrap();
+            subscription
+                .unit_price("price_1")
+                .map(|unit| unit.is_adjusted)
+        };
+        for (change, expected) in [
+            (json!({}), Some(false)),
+            (
+                json!({ "currency": null, "discounts": null, "automatic_tax": null }),
+                Some(false),
+            ),
+            (json!({ "currency": "usd" }), None),
+            (
+                json!({ "items": { "data": [{ "id": "si_1", "price": "price_1" }] } }),
+                None,
+            ),
+            (json!({ "items": { "data": [] } }), None),
+            (json!({ "discount": { "id": "di_1" } }), Some(true)),
+            (json!({ "discounts": ["di_1"] }), Some(true)),
+            (
+                json!({ "default_tax_rates": [{ "id": "txr_1" }] }),
+                Some(true),
+            ),
+            (json!({ "automatic_tax": { "enabled": true } }), Some(true)),
+            (
+                json!({ "customer": { "id": "cus_1", "balance": -100 } }),
+                Some(true),
+            ),
+            (
+                json!({ "customer": { "id": "cus_1", "discount": null, "balance": 0 } }),
+                Some(false),
+            ),
+        ] {
+            assert_eq!(unit(change.clone()), expected, "{change}");
         }
     }
 

@@ -40,7 +40,7 @@ const BUTTONS: [(Action, &str, &str); 8] = [
     (
         Action::PaymentNeedsAction,
         "payment_needs_action",
-        "Charge the next payment now: its owner must confirm it",
+        "Charge the next payment now: it needs confirmation",
     ),
     (
         Action::PayOpenInvoices,

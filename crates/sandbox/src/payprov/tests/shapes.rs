@@ -37,6 +37,16 @@ async fn objects_have_the_providers_shape() {
     );
     assert_eq!(item["quantity"], 1);
     assert_eq!(item["price"]["id"], subscriptions::PRICE);
+    let price = &item["price"];
+    assert_eq!(
+        (&price["unit_amount"], &price["currency"]),
+        (&json!(500), &json!("eur"))
+    );
+    assert_eq!(price["billing_scheme"], "per_unit");
+    assert_eq!(
+        price["recurring"],
+        json!({ "interval": "month", "interval_count": 1, "usage_type": "licensed" })
+    );
     assert_eq!(found["items"]["object"], "list");
 
     let list = world
@@ -51,6 +61,18 @@ async fn objects_have_the_providers_shape() {
     let list = world.good("GET", &path, &[("limit", "100")]).await;
     assert_eq!(list["data"][0]["id"], card.as_str());
     assert_eq!(list["data"][0]["card"]["last4"], "4242");
+    let expand = [(
+        "expand[]",
+        "customer.invoice_settings.default_payment_method",
+    )];
+    let path = format!("subscriptions/{id}");
+    let expand = [("expand[]", "customer"), expand[0]];
+    let found = world.good("GET", &path, &expand).await;
+    let default = &found["customer"]["invoice_settings"]["default_payment_method"];
+    assert_eq!(
+        (&default["type"], &default["card"]["exp_year"]),
+        (&json!("card"), &json!(2099))
+    );
     let found = world
         .good("DELETE", &format!("customers/{customer}"), &[])
         .await;
