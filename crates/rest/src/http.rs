@@ -15,7 +15,6 @@ pub(super) mod metrics;
 pub(super) mod problem;
 pub(super) mod query;
 pub(super) mod request;
-pub(super) mod shared;
 pub(super) mod state;
 pub(super) mod values;
 pub(super) mod visitor;

@@ -4,5 +4,6 @@ pub(super) mod docs;
 pub(super) mod document;
 pub(super) mod enums;
 pub(super) mod examples;
+mod reference;
 pub(super) mod security;
 pub(super) mod webhooks;

@@ -1,5 +1,6 @@
 //! All paths of the REST interface.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -130,7 +131,7 @@ pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
     let no_store = HeaderValue::from_static("no-store");
     let not_kept = SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_store);
     router
-        .merge(docs::docs(document))
+        .merge(docs::docs(document, Arc::clone(&state.base_url)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)

@@ -3,6 +3,7 @@
 
 pub mod certificate_names;
 pub mod client;
+pub mod content;
 pub mod cookie;
 pub mod failure;
 pub mod html;

@@ -2,32 +2,24 @@
 
 use std::sync::LazyLock;
 
-use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
-use sha2::{Digest, Sha256};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
-use mailgate_types::hex::hex;
-
-/// Bytes of the digest in an address.
-const DIGEST: usize = 8;
+use mailgate_server::content::{Caching, Content};
 
 /// A file.
 pub(crate) struct Asset {
     /// `portal.0123456789abcdef.css`
     file: String,
-    media_type: &'static str,
-    content: &'static [u8],
+    content: Content,
 }
 
 impl Asset {
     fn new(name: &str, extension: &str, media_type: &'static str, content: &'static [u8]) -> Self {
-        let hash = hex(&Sha256::digest(content)[..DIGEST]);
+        let content = Content::new(content, media_type, Caching::Immutable);
         Self {
-            file: format!("{name}.{hash}.{extension}"),
-            media_type,
+            file: format!("{name}.{}.{extension}", content.digest()),
             content,
         }
     }
@@ -63,15 +55,14 @@ pub(crate) static ICONS: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 /// Serves a file.
-pub(crate) async fn serve(Path(file): Path<String>) -> Result<Response, StatusCode> {
+pub(crate) async fn serve(
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, StatusCode> {
     let all: [&'static Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICONS];
     let asset = all.into_iter().find(|asset| asset.file == file);
     let asset = asset.ok_or(StatusCode::NOT_FOUND)?;
-    let headers = [
-        (CONTENT_TYPE, asset.media_type),
-        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
-    ];
-    Ok((headers, Bytes::from_static(asset.content)).into_response())
+    Ok(asset.content.respond(&headers))
 }
 
 #[cfg(test)]
@@ -83,16 +74,22 @@ mod tests {
     #[test]
     fn a_first_visit_stays_small() {
         let bytes: usize = [&STYLE, &SCRIPT, &HTMX, &ICONS]
-            .map(|asset| asset.content.len())
+            .map(|asset| asset.content.plain().len())
             .iter()
             .sum();
         assert!(bytes < 100_000, "{bytes}");
-        assert!(STYLE.content.len() < 30_000, "{}", STYLE.content.len());
+        let style = STYLE.content.plain().len();
+        assert!(style < 30_000, "{style}");
+        let transferred: usize = [&STYLE, &SCRIPT, &HTMX, &ICONS]
+            .map(|asset| asset.content.compressed().len())
+            .iter()
+            .sum();
+        assert!(transferred < 40_000, "{transferred}");
     }
 
     #[test]
     fn the_sprite_has_every_icon_that_a_template_names() {
-        let sprite = String::from_utf8_lossy(ICONS.content);
+        let sprite = String::from_utf8_lossy(ICONS.content.plain());
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
         let mut named = 0;
         for file in std::fs::read_dir(folder).unwrap() {

@@ -1,49 +1,101 @@
-//! `/openapi.json`, and `/docs`, the page that shows it.
+//! `/openapi.json`, the reference at `/docs`, and Swagger UI at `/docs/try`, which sends requests.
 
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
-use axum::response::{Html, IntoResponse, Response};
-use axum::{Router, body::Body};
+mod files;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
 use utoipa::openapi::OpenApi as Description;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::reference;
 use crate::http::problem::Problem;
-use crate::http::shared;
+use mailgate_server::content::{Caching, Content};
 
-/// Swagger UI's own page has no title, no viewport and a box for other documents. The styles here fix faint colours,
-/// and the script missing labels (WCAG 2.1, contrast and names).
-const PAGE: &str = include_str!("docs/index.html");
+const READING: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; \
+    frame-ancestors 'none'";
 
-/// Both, as routes.
-pub(crate) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> Router<S> {
-    let config = Config::default()
-        // Swagger UI's default sends the document to a validator on the internet.
-        .validator_url("none")
-        .use_base_layout()
-        .default_models_expand_depth(-1);
-    let swagger = SwaggerUi::new("/docs")
-        .config(config)
-        .url("/openapi.json", document);
-    Router::from(swagger)
-        .layer(from_fn(page))
-        .layer(from_fn_with_state(shared::Copies::default(), shared::once))
-        // A missing file gets the same response as any other unknown path.
-        .layer(map_response(no_such_file))
+/// Swagger UI sets styles of its own on elements, and sends requests to this server.
+const TRYING: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// The description, and what is made from it when somebody first asks.
+struct Docs {
+    description: Description,
+    base_url: Arc<str>,
+    json: OnceLock<Content>,
+    page: OnceLock<Content>,
 }
 
-async fn page(request: Request<Body>, next: Next) -> Response {
-    match request.uri().path() {
-        "/docs/" | "/docs/index.html" if request.method().is_safe() => Html(PAGE).into_response(),
-        _ => next.run(request).await,
+impl Docs {
+    fn json(&self) -> &Content {
+        self.json.get_or_init(|| {
+            // Only strings and numbers: serialization can't fail.
+            let json = serde_json::to_vec(&self.description).unwrap_or_default();
+            Content::new(json, JSON, Caching::Briefly)
+        })
+    }
+
+    fn page(&self) -> &Content {
+        self.page.get_or_init(|| {
+            let html = reference::page(&self.description, &self.base_url, &files::style_path());
+            Content::new(html, HTML, Caching::Briefly)
+        })
     }
 }
 
-async fn no_such_file(response: Response) -> Response {
-    if response.status() == StatusCode::NOT_FOUND {
-        return not_found().into_response();
-    }
+/// All of them, as routes.
+pub(crate) fn docs<S: Clone + Send + Sync + 'static>(
+    description: Description,
+    base_url: Arc<str>,
+) -> Router<S> {
+    let docs = Arc::new(Docs {
+        description,
+        base_url,
+        json: OnceLock::new(),
+        page: OnceLock::new(),
+    });
+    let reader = Arc::clone(&docs);
+    let json = move |headers| made(docs, Docs::json, headers);
+    let page = async move |headers| guarded(made(reader, Docs::page, headers).await, READING);
+    Router::new()
+        .route("/openapi.json", get(json))
+        .route("/docs", get(page))
+        .route("/docs/", get(Redirect::to("/docs")))
+        .route("/docs/index.html", get(Redirect::to("/docs/try")))
+        .route("/docs/try", get(try_it))
+        .route("/docs/{file}", get(file))
+}
+
+/// Making and compressing takes some time, so it happens beside the requests.
+async fn made(docs: Arc<Docs>, which: fn(&Docs) -> &Content, headers: HeaderMap) -> Response {
+    let made = tokio::task::spawn_blocking(move || which(&docs).respond(&headers)).await;
+    made.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+fn guarded(mut response: Response, policy: &'static str) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
+}
+
+async fn try_it(headers: HeaderMap) -> Response {
+    guarded(files::TRY.respond(&headers), TRYING)
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    files::named(&name).map_or_else(
+        || not_found().into_response(),
+        |content| content.respond(&headers),
+    )
 }
 
 /// The response for an unknown path.
