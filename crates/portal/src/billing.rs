@@ -16,7 +16,8 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use self::sentence::{Day, day};
-use self::words::{Action, Card, Head, Reading, expiry};
+use self::words::expiry::expiry;
+use self::words::{Action, Card, Head, Reading};
 use super::PortalState;
 use super::page::{LeadsAway, page};
 use crate::page::fields::{Asked, Common};

@@ -1,6 +1,9 @@
-//! What the pages say of a subscription: the head of the billing page, and the banner on the others. Pure.
+//! What the billing page says of a subscription at its head. Pure.
 
-use chrono::{DateTime, TimeDelta, Utc};
+pub(crate) mod banner;
+pub(super) mod expiry;
+
+use chrono::{DateTime, Utc};
 
 use super::sentence::{Sentence, day};
 use crate::page::words::Status;
@@ -29,14 +32,6 @@ pub(crate) struct Head {
     pub(crate) amount: String,
     pub(crate) sentence: Sentence,
     pub(crate) action: Action,
-}
-
-/// The banner on other pages than billing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Banner {
-    pub(crate) sentence: Sentence,
-    /// The text of the link to the billing page.
-    pub(crate) link: String,
 }
 
 /// What is known of a payment method.
@@ -343,77 +338,7 @@ impl<'a> Reading<'a> {
             action,
         }
     }
-
-    /// The banner on the other pages.
-    pub(crate) fn banner(&self) -> Banner {
-        let head = self.head();
-        let (sentence, link) = match head.action {
-            Action::Pay(label)
-                if self.subscription.status == Some(SubscriptionStatus::Canceled) =>
-            {
-                (
-                    Sentence::of("Sending is stopped: the subscription has ended."),
-                    label,
-                )
-            }
-            Action::Pay(label) => (self.short_failure(), label),
-            Action::AddCard if self.is_good() => (self.trial_ends(), "Add a card".to_owned()),
-            Action::AddCard if self.subscription.status == Some(SubscriptionStatus::Canceled) => (
-                Sentence::of("Sending is stopped: the subscription has ended."),
-                "Add a card".to_owned(),
-            ),
-            Action::AddCard => (self.short_failure(), "Add a card".to_owned()),
-            Action::Resume | Action::None => (head.sentence, "Go to billing".to_owned()),
-        };
-        Banner { sentence, link }
-    }
-
-    fn short_failure(&self) -> Sentence {
-        if self.stored.allowed {
-            return self.failure();
-        }
-        let is_failed = self.due().is_some_and(|due| due.is_failed);
-        Sentence::of(if is_failed {
-            "Sending is stopped: payment failed."
-        } else {
-            "Sending is stopped: a payment is due."
-        })
-    }
 }
-
-/// The banner for a subscriber who needs one.
-pub(crate) fn banner(stored: &StoredSubscription, now: DateTime<Utc>) -> Banner {
-    Reading::new(stored, now, false).map_or_else(
-        || Banner {
-            sentence: Sentence::of("Sending is stopped: there is no subscription yet."),
-            link: "Go to billing".to_owned(),
-        },
-        |reading| reading.banner(),
-    )
-}
-
-/// Until when a card is valid, and whether that has passed or is close.
-pub(crate) fn expiry(expires: (i32, u32), now: DateTime<Utc>) -> Option<(String, Option<Status>)> {
-    let (year, month) = expires;
-    let next = if month == 12 {
-        (year.checked_add(1)?, 1)
-    } else {
-        (year, month + 1)
-    };
-    let first = chrono::NaiveDate::from_ymd_opt(next.0, next.1, 1)?;
-    let end = first.and_time(chrono::NaiveTime::MIN).and_utc();
-    let status = if end <= now {
-        Some(badge("Expired", "bad"))
-    } else if end - now <= SOON {
-        Some(badge("Expires soon", "busy"))
-    } else {
-        None
-    };
-    Some((format!("{month:02}/{year}"), status))
-}
-
-/// How long before its end a card expires soon.
-const SOON: TimeDelta = TimeDelta::days(60);
 
 const fn badge(word: &'static str, class: &'static str) -> Status {
     Status { word, class }

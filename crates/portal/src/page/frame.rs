@@ -3,7 +3,7 @@
 use url::form_urlencoded::Serializer;
 
 use crate::PortalState;
-use crate::billing::words::{Banner, banner};
+use crate::billing::words::banner::{Banner, banner};
 use mailgate_domain::accounts::{NamedApp, Subscriber};
 use mailgate_types::secrets::SessionToken;
 

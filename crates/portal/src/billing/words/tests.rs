@@ -1,4 +1,7 @@
+use super::banner::banner;
+use super::expiry::expiry;
 use super::*;
+use chrono::TimeDelta;
 use mailgate_types::billing_details::{BillingDetails, UnitPrice};
 use mailgate_types::money::AmountDue;
 
@@ -387,8 +390,8 @@ fn banners_say_what_to_do() {
             "Add a card",
         ),
     ] {
-        let banner = banner(&stored(status, known), now());
-        let found = (banner.sentence.plain(), banner.link);
+        let shown = banner(&stored(status, known), now());
+        let found = (shown.sentence.plain(), shown.link);
         assert_eq!(
             found,
             (sentence.to_owned(), link.to_owned()),

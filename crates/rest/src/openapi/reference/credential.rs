@@ -17,8 +17,8 @@ pub(super) struct Credential {
 
 /// The credentials of an operation; none if it needs none.
 pub(super) fn credentials(schemas: &Schemas, security: &Value) -> Vec<Credential> {
-    let schemes = list(security).filter_map(Value::as_object).flatten();
-    schemes
+    let named = list(security).filter_map(Value::as_object).flatten();
+    named
         .map(|(name, roles)| credential(schemas, name, roles))
         .collect()
 }
