@@ -16,8 +16,8 @@ use url::Url;
 use mailgate_types::language::Language;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#868b94;--accent:#0b5cad;--danger:#b3261e;--on:#fff}\
-@media(prefers-color-scheme:dark){:root{--text:#edeef0;--soft:#a3a8b0;--page:#111214;--card:#1a1c1f;--line:#6f747d;--accent:#70b8ff;--danger:#ff8a80;--on:#10243a}.logo{background:#fff;border-radius:.5rem;padding:.5rem}}\
+:root{color-scheme:light dark;--text:#16181d;--soft:#59606b;--page:#f7f8fa;--card:#fff;--line:#838a94;--rule:#e2e5e9;--accent:#0b5cad;--good:#14653a;--danger:#b3261e;--on:#fff}\
+@media(prefers-color-scheme:dark){:root{--text:#eceef1;--soft:#a3aab4;--page:#0e1013;--card:#16191d;--line:#767e89;--rule:#2b3037;--accent:#70b8ff;--good:#7bd69b;--danger:#ff8a80;--on:#0d1b2a}.logo{background:#fff;border-radius:.5rem;padding:.5rem}}\
 *{box-sizing:border-box}\
 body{margin:0 auto;max-width:52rem;padding:1.25rem 1rem 3rem;background:var(--page);color:var(--text);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\
 h1{font-size:1.4rem;margin:.5rem 0 1rem}h2{font-size:1.05rem;margin:1.5rem 0 .5rem}\
@@ -44,7 +44,10 @@ a.button{display:block;background:var(--accent);color:var(--on);border-radius:.5
 details{margin:.6rem 0}summary{cursor:pointer;padding:.4rem 0}summary h2{display:inline;margin:0}\
 iframe{display:block;width:100%;height:60vh;resize:vertical;background:#fff;border:1px solid var(--line);border-radius:.6rem}\
 .points{list-style:disc;padding-left:1.3rem}\
-body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:4.5rem;margin:1rem 0}";
+body:has(.narrow){max-width:32rem}.logo{display:block;max-width:12rem;max-height:6rem;margin:.5rem 0 1rem}\
+body:has(.narrow) main{max-width:30rem;margin:0 auto;padding:1rem 1.5rem;background:var(--card);border:1px solid var(--rule);border-radius:.5rem}body:has(.narrow) h1{font-size:1.25rem;line-height:1.75rem;font-weight:600}@media(max-width:32rem){body:has(.narrow) main{padding:.5rem 1rem}}\
+.lead{font-size:1.125rem;line-height:1.625rem}\
+.marks li{display:flex;gap:.5rem;padding:.25rem 0}.marks svg{flex:none;width:1.25rem;height:1.25rem;margin-top:.125rem;fill:none;stroke:currentColor;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}.yes svg{color:var(--good)}.no svg{color:var(--danger)}";
 
 /// How a page is kept up to date.
 #[derive(Debug, Clone, Copy)]

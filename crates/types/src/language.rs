@@ -57,6 +57,18 @@ impl Language {
         }
     }
 
+    /// Its name in English.
+    #[must_use]
+    pub const fn english_name(self) -> &'static str {
+        match self {
+            Self::English => "English",
+            Self::German => "German",
+            Self::French => "French",
+            Self::Spanish => "Spanish",
+            Self::Japanese => "Japanese",
+        }
+    }
+
     /// The language for a language tag: `de-AT` is German. This is the lookup of RFC 4647 §3.4 with one-subtag tags:
     /// only the first subtag counts. An underscore is accepted too, as in locale names.
     #[must_use]

@@ -176,6 +176,9 @@ async fn each_failure_of_the_provider_has_its_word() {
     let page = complete(callback(&gateway, &said).await).await;
     page.is_failure(400, "x");
     assert!(page.body.contains("&lt;script&gt; yyy"), "{}", page.body);
+    let folded =
+        "<details><summary>Details</summary><p>The provider says: “<bdi>&lt;script&gt; yyy";
+    assert!(page.body.contains(folded), "{}", page.body);
     // And to the browser that came back with it alone: anybody can write it into the way back.
     let back = callback(&gateway, &said).await;
     let result = Visit::to(back).await.location();

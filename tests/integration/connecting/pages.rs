@@ -23,10 +23,12 @@ async fn the_chooser_has_a_button_for_each_provider_that_is_on() {
         "method=\"post\" action=\"?plugin=plugin_a\"",
         "method=\"post\" action=\"?plugin=plugin_b\"",
         "What <strong><bdi>Demo</bdi></strong> will be able to do",
-        "Send email from your address",
+        "aria-label=\"Allowed:\" focusable=\"false\"><path d=\"M20 6 9 17l-5-5\"/></svg><span>Send email from your address",
+        "aria-label=\"Not allowed:\" focusable=\"false\"><path d=\"M18 6 6 18M6 6l12 12\"/></svg><span>Read the text",
+        "lang=\"ja\" title=\"Japanese\" rel=\"nofollow\">日本語</a>",
         "How to remove the access",
         "your account at Tom &amp; &lt;Jerry&gt; or Sandbox B",
-        "runs at <strong><bdi>127.0.0.1</bdi></strong>",
+        "Mail gateway: <strong><bdi>127.0.0.1</bdi></strong>",
     ] {
         assert!(page.body.contains(part), "{part}: {}", page.body);
     }

@@ -32,6 +32,13 @@ impl Page {
         self.header(LOCATION.as_str())
     }
 
+    /// It contains all of these.
+    pub fn says(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.text.contains(part), "{part}: {}", self.text);
+        }
+    }
+
     /// What a hidden field of its forms has.
     pub fn field(&self, name: &str) -> String {
         let begin = format!("name=\"{name}\" value=\"");

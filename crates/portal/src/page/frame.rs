@@ -219,6 +219,13 @@ impl Frame {
             &self.tab
         }
     }
+
+    /// Whether the subscription needs attention.
+    pub(crate) fn is_alert(&self) -> bool {
+        self.inside
+            .as_ref()
+            .is_some_and(|inside| inside.banner.is_some())
+    }
 }
 
 impl Inside {

@@ -24,7 +24,7 @@ struct Consent<'a> {
     name: &'a Names<'a>,
     /// The app's name, and all of the providers.
     at_all: &'a Names<'a>,
-    /// The gateway's host and operator.
+    /// The gateway's operator, or else its host.
     gateway: &'a Names<'a>,
     buttons: &'a [Button<'a>],
     /// Whether the gateway detects replies.
@@ -67,8 +67,11 @@ pub(crate) fn consent(
             ..Names::app(&app.name)
         },
         gateway: &Names {
-            operator: &state.portal.name,
-            host: host.unwrap_or(&state.base_url),
+            operator: if state.portal.name.is_empty() {
+                host.unwrap_or(&state.base_url)
+            } else {
+                &state.portal.name
+            },
             ..Names::default()
         },
         reads: providers

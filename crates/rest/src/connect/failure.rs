@@ -186,20 +186,18 @@ impl Failure {
     /// A failure of the gateway's own, with this text.
     pub(crate) fn page(&self, app: &str, label: &str, messages: &Messages) -> PageProblem {
         let notice = |notices: &'static NoticeMessages| &notices.internal_error;
-        let mut text = match &self.reason {
+        let text = match &self.reason {
             Some(reason) => {
                 let names = reason.names(app, label);
                 reason.phrase(&messages.failures).of(&names)
             }
             None => vec![Piece::ours(&self.text)],
         };
-        if let Some(said) = &self.said {
-            let said = Names {
-                said,
-                ..Names::default()
-            };
-            text.extend(messages.result.provider_says.of(&said));
-        }
+        let said = self.said.as_ref().map(|said| Names {
+            said,
+            ..Names::default()
+        });
+        let said = said.map(|said| messages.result.provider_says.of(&said));
         let page = match self.blame {
             Blame::User => PageProblem::new(StatusCode::BAD_REQUEST, "not_connected", notice),
             Blame::Provider => PageProblem::new(StatusCode::BAD_GATEWAY, "provider_error", notice),
@@ -215,7 +213,7 @@ impl Failure {
                 PageProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", notice)
             }
         };
-        page.not_connected(&self.error, text)
+        page.not_connected(&self.error, text, said.unwrap_or_default())
     }
 }
 

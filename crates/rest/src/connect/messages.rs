@@ -44,6 +44,9 @@ pub(crate) struct Messages {
 pub(crate) struct ConsentMessages {
     pub(crate) title: &'static str,
     pub(crate) asks: Phrase,
+    /// What the marks before the permissions mean, for screen readers.
+    pub(crate) allowed: &'static str,
+    pub(crate) not_allowed: &'static str,
     pub(crate) can: Phrase,
     pub(crate) sends: &'static str,
     pub(crate) sees_replies: &'static str,
@@ -57,8 +60,8 @@ pub(crate) struct ConsentMessages {
     pub(crate) remove_at: Phrase,
     pub(crate) remove_at_personal: Phrase,
     pub(crate) remove_at_work: Phrase,
-    pub(crate) runs_at: Phrase,
-    pub(crate) run_by: Phrase,
+    /// `{operator}` is the operator's name, or else the gateway's host.
+    pub(crate) gateway: Phrase,
 }
 
 /// The buttons that lead to a provider. Google's and Microsoft's texts follow their guidelines.
@@ -79,7 +82,8 @@ pub(crate) struct ResultMessages {
     pub(crate) connected: &'static str,
     pub(crate) can_send: Phrase,
     pub(crate) not_connected: &'static str,
-    /// Follows the text.
+    /// Opens the provider's own words.
+    pub(crate) details: &'static str,
     pub(crate) provider_says: Phrase,
     pub(crate) try_again: &'static str,
     pub(crate) back: Phrase,

@@ -61,8 +61,17 @@ pub(crate) struct PageProblem {
 enum Words {
     /// A fixed notice.
     Notice(fn(&'static NoticeMessages) -> &'static Notice),
-    /// A mailbox was not connected, for this reason.
-    NotConnected(Vec<Piece<'static>>),
+    /// A mailbox was not connected.
+    NotConnected(Box<Told>),
+}
+
+/// What is told of a failed attempt.
+#[derive(Debug)]
+struct Told {
+    /// The reason.
+    text: Vec<Piece<'static>>,
+    /// The provider's own words.
+    said: Vec<Piece<'static>>,
 }
 
 /// The app that a problem belongs to.
@@ -80,6 +89,7 @@ struct Of {
 struct FailurePage<'a> {
     m: &'static Messages,
     text: &'a [Piece<'a>],
+    said: &'a [Piece<'a>],
     of: Option<&'a Of>,
     code: &'a str,
     request_id: &'a str,
@@ -106,15 +116,23 @@ impl PageProblem {
         }
     }
 
-    /// A mailbox was not connected: with the specific code, and the text for the user.
-    pub(crate) fn not_connected(self, code: &str, text: Vec<Piece<'_>>) -> Self {
+    /// A mailbox was not connected: with the specific code, the text for the user, and the provider's own words.
+    pub(crate) fn not_connected(
+        self,
+        code: &str,
+        text: Vec<Piece<'_>>,
+        said: Vec<Piece<'_>>,
+    ) -> Self {
         let owned = |piece: Piece<'_>| Piece {
             text: piece.text.into_owned().into(),
             is_foreign: piece.is_foreign,
         };
         Self {
             code: code.to_owned(),
-            words: Words::NotConnected(text.into_iter().map(owned).collect()),
+            words: Words::NotConnected(Box::new(Told {
+                text: text.into_iter().map(owned).collect(),
+                said: said.into_iter().map(owned).collect(),
+            })),
             ..self
         }
     }
@@ -183,16 +201,17 @@ impl IntoResponse for PageProblem {
         let visitor = self.visitor.as_deref();
         let language = visitor.map_or_else(Language::default, Visitor::language);
         let m = messages(language);
-        let (title, text) = match self.words {
+        let (title, text, said) = match self.words {
             Words::Notice(notice) => {
                 let notice = notice(&m.notices);
-                (notice.title, vec![Piece::ours(notice.text)])
+                (notice.title, vec![Piece::ours(notice.text)], Vec::new())
             }
-            Words::NotConnected(text) => (m.result.not_connected, text),
+            Words::NotConnected(told) => (m.result.not_connected, told.text, told.said),
         };
         let content = FailurePage {
             m,
             text: &text,
+            said: &said,
             of: self.of.as_deref(),
             code: &self.code,
             request_id: visitor.map_or("", |visitor| &visitor.request_id),

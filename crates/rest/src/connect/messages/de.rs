@@ -9,6 +9,8 @@ pub(super) static MESSAGES: Messages = Messages {
     consent: ConsentMessages {
         title: "Postfach verbinden",
         asks: Phrase("{app} möchte E-Mails über Ihr Postfach senden."),
+        allowed: "Erlaubt:",
+        not_allowed: "Nicht erlaubt:",
         can: Phrase("Was {app} tun kann"),
         sends: "E-Mails von Ihrer Adresse senden.",
         sees_replies: "Sehen, wenn jemand auf diese E-Mails antwortet. Dafür prüft das Gateway neue Nachrichten in Ihrem Postfach.",
@@ -23,8 +25,7 @@ pub(super) static MESSAGES: Messages = Messages {
         remove_at: Phrase("Zugriff bei {label} verwalten"),
         remove_at_personal: Phrase("Zugriff bei {label} verwalten (privates Konto)"),
         remove_at_work: Phrase("Zugriff bei {label} verwalten (Geschäfts-, Schul- oder Unikonto)"),
-        runs_at: Phrase("Dieses E-Mail-Gateway läuft unter {host}."),
-        run_by: Phrase("Dieses E-Mail-Gateway wird von {operator} betrieben, unter {host}."),
+        gateway: Phrase("E-Mail-Gateway: {operator}"),
     },
     buttons: ButtonMessages {
         connect: Phrase("{label} verbinden"),
@@ -38,7 +39,8 @@ pub(super) static MESSAGES: Messages = Messages {
         connected: "Ihr Postfach ist verbunden",
         can_send: Phrase("{app} kann jetzt E-Mails von {email} senden."),
         not_connected: "Ihr Postfach ist nicht verbunden",
-        provider_says: Phrase(" Der Anbieter meldet: „{said}“"),
+        details: "Einzelheiten",
+        provider_says: Phrase("Der Anbieter meldet: „{said}“"),
         try_again: "Erneut versuchen",
         back: Phrase("Zurück zu {app} ({host})"),
         leave: Phrase("Kehren Sie jetzt zu {app} zurück. Sie können diese Seite schließen."),

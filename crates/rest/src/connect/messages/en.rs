@@ -9,6 +9,8 @@ pub(super) static MESSAGES: Messages = Messages {
     consent: ConsentMessages {
         title: "Connect your mailbox",
         asks: Phrase("{app} would like to send email from your mailbox."),
+        allowed: "Allowed:",
+        not_allowed: "Not allowed:",
         can: Phrase("What {app} will be able to do"),
         sends: "Send email from your address.",
         sees_replies: "See when someone replies to that email. To do this, the gateway checks new messages in your mailbox.",
@@ -23,8 +25,7 @@ pub(super) static MESSAGES: Messages = Messages {
         remove_at: Phrase("Manage access at {label}"),
         remove_at_personal: Phrase("Manage access at {label} (personal account)"),
         remove_at_work: Phrase("Manage access at {label} (work or school account)"),
-        runs_at: Phrase("This email gateway runs at {host}."),
-        run_by: Phrase("This email gateway is run by {operator}, at {host}."),
+        gateway: Phrase("Mail gateway: {operator}"),
     },
     buttons: ButtonMessages {
         connect: Phrase("Connect {label}"),
@@ -38,7 +39,8 @@ pub(super) static MESSAGES: Messages = Messages {
         connected: "Your mailbox is connected",
         can_send: Phrase("{app} can now send email from {email}."),
         not_connected: "Your mailbox is not connected",
-        provider_says: Phrase(" The provider says: “{said}”"),
+        details: "Details",
+        provider_says: Phrase("The provider says: “{said}”"),
         try_again: "Try again",
         back: Phrase("Back to {app} ({host})"),
         leave: Phrase("Go back to {app} now: you can leave this page."),

@@ -9,6 +9,8 @@ pub(super) static MESSAGES: Messages = Messages {
     consent: ConsentMessages {
         title: "Conecte su buzón de correo",
         asks: Phrase("{app} quiere enviar correos desde su buzón."),
+        allowed: "Permitido:",
+        not_allowed: "No permitido:",
         can: Phrase("Qué podrá hacer {app}"),
         sends: "Enviar correos desde su dirección.",
         sees_replies: "Ver cuándo alguien responde a esos correos. Para ello, la pasarela comprueba los mensajes nuevos de su buzón.",
@@ -23,8 +25,7 @@ pub(super) static MESSAGES: Messages = Messages {
         remove_at: Phrase("Gestionar el acceso en {label}"),
         remove_at_personal: Phrase("Gestionar el acceso en {label} (cuenta personal)"),
         remove_at_work: Phrase("Gestionar el acceso en {label} (cuenta profesional o educativa)"),
-        runs_at: Phrase("Esta pasarela de correo se encuentra en {host}."),
-        run_by: Phrase("Esta pasarela de correo la gestiona {operator}, en {host}."),
+        gateway: Phrase("Pasarela de correo: {operator}"),
     },
     buttons: ButtonMessages {
         connect: Phrase("Conectar {label}"),
@@ -38,7 +39,8 @@ pub(super) static MESSAGES: Messages = Messages {
         connected: "Su buzón está conectado",
         can_send: Phrase("{app} ya puede enviar correos desde {email}."),
         not_connected: "Su buzón no está conectado",
-        provider_says: Phrase(" El proveedor indica: «{said}»"),
+        details: "Detalles",
+        provider_says: Phrase("El proveedor indica: «{said}»"),
         try_again: "Volver a intentarlo",
         back: Phrase("Volver a {app} ({host})"),
         leave: Phrase("Ya puede volver a {app} y cerrar esta página."),

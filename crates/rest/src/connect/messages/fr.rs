@@ -9,6 +9,8 @@ pub(super) static MESSAGES: Messages = Messages {
     consent: ConsentMessages {
         title: "Connecter votre boîte mail",
         asks: Phrase("{app} souhaite envoyer des e-mails depuis votre boîte mail."),
+        allowed: "Autorisé\u{a0}:",
+        not_allowed: "Non autorisé\u{a0}:",
         can: Phrase("Ce que {app} pourra faire"),
         sends: "Envoyer des e-mails depuis votre adresse.",
         sees_replies: "Voir quand quelqu’un répond à ces e-mails. Pour cela, la passerelle vérifie les nouveaux messages de votre boîte mail.",
@@ -23,8 +25,7 @@ pub(super) static MESSAGES: Messages = Messages {
         remove_at: Phrase("Gérer les accès chez {label}"),
         remove_at_personal: Phrase("Gérer les accès chez {label} (compte personnel)"),
         remove_at_work: Phrase("Gérer les accès chez {label} (compte professionnel ou scolaire)"),
-        runs_at: Phrase("Cette passerelle de messagerie se trouve sur {host}."),
-        run_by: Phrase("Cette passerelle de messagerie est exploitée par {operator}, sur {host}."),
+        gateway: Phrase("Passerelle de messagerie\u{a0}: {operator}"),
     },
     buttons: ButtonMessages {
         connect: Phrase("Connecter {label}"),
@@ -38,7 +39,8 @@ pub(super) static MESSAGES: Messages = Messages {
         connected: "Votre boîte mail est connectée",
         can_send: Phrase("{app} peut désormais envoyer des e-mails depuis {email}."),
         not_connected: "Votre boîte mail n’est pas connectée",
-        provider_says: Phrase(" Message du fournisseur\u{a0}: «\u{a0}{said}\u{a0}»"),
+        details: "Détails",
+        provider_says: Phrase("Message du fournisseur\u{a0}: «\u{a0}{said}\u{a0}»"),
         try_again: "Réessayer",
         back: Phrase("Retour à {app} ({host})"),
         leave: Phrase("Vous pouvez maintenant revenir à {app} et fermer cette page."),

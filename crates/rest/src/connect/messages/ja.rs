@@ -9,6 +9,8 @@ pub(super) static MESSAGES: Messages = Messages {
     consent: ConsentMessages {
         title: "メールボックスの接続",
         asks: Phrase("{app} が、お客様のメールボックスからメールを送信する許可を求めています。"),
+        allowed: "許可:",
+        not_allowed: "不許可:",
         can: Phrase("{app} ができること"),
         sends: "お客様のアドレスからメールを送信する。",
         sees_replies: "送信したメールに返信があったことを確認する。そのために、ゲートウェイがメールボックスの新着メールをチェックします。",
@@ -23,8 +25,7 @@ pub(super) static MESSAGES: Messages = Messages {
         remove_at: Phrase("{label} でアクセス権を管理"),
         remove_at_personal: Phrase("{label} でアクセス権を管理 (個人用アカウント)"),
         remove_at_work: Phrase("{label} でアクセス権を管理 (職場または学校アカウント)"),
-        runs_at: Phrase("このメールゲートウェイは {host} で運用されています。"),
-        run_by: Phrase("このメールゲートウェイは {operator} が {host} で運用しています。"),
+        gateway: Phrase("メールゲートウェイ: {operator}"),
     },
     buttons: ButtonMessages {
         connect: Phrase("{label} を接続"),
@@ -38,6 +39,7 @@ pub(super) static MESSAGES: Messages = Messages {
         connected: "メールボックスが接続されました",
         can_send: Phrase("{app} は {email} からメールを送信できるようになりました。"),
         not_connected: "メールボックスは接続されていません",
+        details: "詳細",
         provider_says: Phrase("プロバイダーからのメッセージ: 「{said}」"),
         try_again: "もう一度試す",
         back: Phrase("{app} に戻る ({host})"),
