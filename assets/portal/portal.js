@@ -260,3 +260,12 @@ function shortcuts() {
   if (location.hash === '#q') document.getElementById('q')?.focus();
 }
 if (document.querySelector('.side')) shortcuts();
+
+/** What was done is said once, not after a reload. */
+function saidOnce() {
+  const here = new URL(location.href);
+  if (!here.searchParams.has('done')) return;
+  here.searchParams.delete('done');
+  history.replaceState(history.state, '', here);
+}
+saidOnce();

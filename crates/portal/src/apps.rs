@@ -21,6 +21,7 @@ use crate::page::fields::{Asked, Common, Sent};
 use crate::page::frame::{Frame, Section};
 use crate::page::owned_app::path;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, number};
 use crate::page::wrong::Wrong;
@@ -64,7 +65,7 @@ impl Row {
 #[template(path = "apps.html")]
 struct AppsPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     rows: Vec<Row>,
     is_first: bool,
     /// Number of apps to skip for the next page.
@@ -98,7 +99,7 @@ async fn read(
     let frame = Frame::load(state, &session.subscriber, Section::Apps, "Apps", None);
     Ok(AppsPage {
         frame: frame.await,
-        said: "",
+        said: Said::default(),
         rows,
         is_first: skip == 0,
         next: has_more.then_some(skip + ROWS),

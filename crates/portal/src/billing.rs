@@ -23,6 +23,7 @@ use super::page::{LeadsAway, page};
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use mailgate_domain::billing::{BillingError, ListedInvoice, StoredSubscription};
@@ -82,7 +83,7 @@ struct Row {
 #[template(path = "billing.html")]
 struct BillingPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     /// `false`: there is no payment provider.
     is_billed: bool,
     /// `None` without a subscription.

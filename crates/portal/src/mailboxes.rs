@@ -15,6 +15,7 @@ use super::page::page;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::Moment;
 use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox, own_failure};
@@ -99,7 +100,7 @@ impl MailboxesPage {
 #[template(path = "mailboxes.html")]
 struct MailboxesPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     asked: MailboxesQuery,
     app: String,
     rows: Vec<Row>,

@@ -62,6 +62,13 @@ struct OverviewPage {
     failures: Vec<Row>,
 }
 
+impl OverviewPage {
+    /// The number of steps that are done.
+    fn done(&self) -> usize {
+        self.steps.iter().filter(|step| step.done).count()
+    }
+}
+
 /// Shows the page.
 pub(super) async fn show(
     session: Session,

@@ -8,6 +8,7 @@ pub(super) mod owned_app;
 pub(super) mod problem;
 pub(super) mod qr_code;
 pub(super) mod requests;
+pub(super) mod said;
 pub(super) mod session;
 pub(super) mod state;
 pub(super) mod words;

@@ -16,6 +16,7 @@ use super::page::{page, see};
 use crate::page::fields::{Asked, Common, Sent, label};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::{Guest, Session};
 use crate::page::words::Moment;
 use api_secrets::SecretRow;
@@ -106,7 +107,7 @@ impl Entry {
 #[template(path = "settings.html")]
 struct SettingsPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     /// The tab that is shown.
     tab: &'static str,
     wrong: Vec<&'static str>,
@@ -169,7 +170,7 @@ async fn read(
             None,
         )
         .await,
-        said: "",
+        said: Said::default(),
         tab: "account",
         wrong: Vec::new(),
         label: session.subscriber.label.clone(),

@@ -20,6 +20,7 @@ use super::page::page;
 use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status};
 use mailgate_domain::webhooks::{EndpointReport, Health, OwnedEndpoint};
@@ -69,7 +70,7 @@ impl Row {
 #[template(path = "webhooks.html")]
 struct WebhooksPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     rows: Vec<Row>,
     /// The query of the previous page.
     previous: Option<String>,

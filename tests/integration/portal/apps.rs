@@ -233,7 +233,7 @@ async fn refusals_and_suppressions_are_shown() {
     let visitor = Visitor::signed_in(&gateway).await;
     let app = format!("/portal/apps/{}", gateway.app.slug);
     let page = visitor.get(&app).await;
-    for words in ["Nothing was refused", "No recipient has hard-bounced"] {
+    for words in ["No requests were rejected", "No recipient has hard-bounced"] {
         assert!(page.text.contains(words), "{}", page.text);
     }
     sqlx::query("INSERT INTO suppressions (app_id, address, log_id, bounced_at) VALUES ($1, 'bob@example.com', $2, $3)")
@@ -325,7 +325,7 @@ async fn without_an_app_the_page_offers_the_first() {
     let page = visitor.get("/portal/apps").await;
     assert!(page.text.contains("Create your first app"), "{}", page.text);
     let page = visitor.get("/portal").await;
-    assert!(page.text.contains("First steps"), "{}", page.text);
+    assert!(page.text.contains("Get started"), "{}", page.text);
     gateway.stop().await;
 }
 

@@ -15,7 +15,7 @@ async fn the_numbers_equal_the_statistics() {
     let page = visitor.get("/portal").await;
     for words in [
         "No messages yet",
-        "First steps",
+        "Get started",
         "Nothing needs your attention",
     ] {
         assert!(page.text.contains(words), "{words}: {}", page.text);

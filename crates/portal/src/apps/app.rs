@@ -16,6 +16,7 @@ use crate::page::frame::{Frame, Section};
 use crate::page::owned_app::OwnedApp;
 use crate::page::page;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::state::Submission;
 use crate::page::words::{Moment, number};
 use crate::page::wrong::Wrong;
@@ -32,7 +33,7 @@ struct Provider {
 #[template(path = "app.html")]
 pub(crate) struct AppPage {
     frame: Frame,
-    pub(crate) said: &'static str,
+    pub(crate) said: Said,
     /// The tab that is shown.
     pub(crate) tab: &'static str,
     app: App,
@@ -89,7 +90,7 @@ impl AppPage {
         let values = values(state, app, PLACEHOLDER);
         Self {
             frame,
-            said: "",
+            said: Said::default(),
             tab: "quickstart",
             path: owned.path(),
             created_at: Moment::new(app.created_at),

@@ -12,6 +12,7 @@ use crate::page::fields::Sent;
 use crate::page::frame::{Frame, Section};
 use crate::page::owned_app::OwnedApp;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Guest;
 use crate::page::words::Moment;
 use crate::page::{page, see};
@@ -174,6 +175,6 @@ pub(crate) async fn renew(
         };
         with_webhook_secret(AppPage::load(&state, &owned).await, &renewed)
     };
-    body.said = "The key is renewed.";
+    body.said = Said::good("The key is renewed.");
     Ok(page(StatusCode::OK, &body))
 }

@@ -13,6 +13,7 @@ use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, number};
 use mailgate_domain::explanation::Explanation;
@@ -36,7 +37,7 @@ struct LastError {
 #[template(path = "mailbox.html")]
 struct MailboxPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     id: CredentialId,
     state: Standing,
     is_connected: bool,

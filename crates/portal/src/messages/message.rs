@@ -11,6 +11,7 @@ use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{self, Status, logged, size};
 use mailgate_domain::explanation::Explanation;
@@ -52,7 +53,7 @@ struct Shown {
 #[template(path = "message.html")]
 struct MessagePage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     message: Shown,
 }
 

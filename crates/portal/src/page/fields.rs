@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 
 use super::problem::PortalProblem;
+use super::said::Said;
 use crate::PortalState;
 use mailgate_types::name::{InvalidName, check_name};
 
@@ -111,43 +112,8 @@ impl Common {
     }
 
     /// The message for the last action.
-    pub(crate) fn said(&self) -> &'static str {
-        match self.done.as_str() {
-            "saved" => "Saved.",
-            "email-asked" => "Saved. Confirm the new address: open the link that was mailed to it.",
-            "email-change-stopped" => "The change is stopped. The address stays the same.",
-            "ended" => "The session has ended.",
-            "others-ended" => "All other sessions have ended.",
-            "retried" => "The next attempt is due now.",
-            "cancelled" => "The message is cancelled.",
-            "created" => "The app is created. Next: connect a mailbox with a link below.",
-            "key-renewed" => "The key is renewed. Connect links with the old one no longer work.",
-            "key-deleted" => "The send key is deleted. It stopped working immediately.",
-            "secret-deleted" => "The API secret is deleted. It stopped working immediately.",
-            "app-deleted" => "The app is deleted.",
-            "unsuppressed" => "Removed. Messages to this address are accepted again.",
-            "paid" => "The subscription is active.",
-            "reactivated" => "There is nothing to pay now.",
-            "subscription-cancelled" => "Cancelled. Sending continues until the period ends.",
-            "paused" => "The webhook is paused: it receives no new events.",
-            "resumed" => "The webhook receives events again.",
-            "deleted" => {
-                "The webhook is deleted. Events that have already happened are still delivered."
-            }
-            "test-passed" => "The test event was accepted.",
-            "test-failed" => "The test event was not accepted. Open it below to see the answer.",
-            "added-before" => {
-                "The webhook was already added. Its secret was shown then; rotate it if you don't have it."
-            }
-            "rotated-before" => {
-                "The secret was already rotated, and nothing was changed now. Rotate it again if you don't have the new one."
-            }
-            "renewed-before" => {
-                "The key was already renewed, and nothing was changed now. Renew it again if you don't have the new one."
-            }
-            "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
-            _ => "",
-        }
+    pub(crate) fn said(&self) -> Said {
+        Said::of(&self.done)
     }
 }
 

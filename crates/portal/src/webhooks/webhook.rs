@@ -12,6 +12,7 @@ use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section, query};
 use crate::page::page;
 use crate::page::problem::PortalProblem;
+use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use crate::webhooks::{events, find, path, status};
@@ -101,7 +102,7 @@ fn trouble(report: &EndpointReport) -> String {
 #[template(path = "webhook.html")]
 struct WebhookPage {
     frame: Frame,
-    said: &'static str,
+    said: Said,
     path: String,
     url: String,
     app: String,

@@ -112,6 +112,10 @@ async fn every_route_is_in_the_document() {
     // of it can't be missing. No route may be made without.
     let sources = sources();
     for (name, source) in &sources {
+        // What shows the description isn't in it.
+        if name == "openapi/docs.rs" {
+            continue;
+        }
         for other in [".route(", ".route_service(", ".nest(", ".nest_service("] {
             assert!(!source.contains(other), "{name} has a {other}");
         }
