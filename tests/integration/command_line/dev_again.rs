@@ -57,7 +57,12 @@ async fn a_second_start_finds_everything_even_after_a_kill() {
     };
     let directory = place.path();
     // Tokens lapse at once, so each start must get new ones with what is left of the mailbox.
-    let invocation = || Invocation::dev(directory).set("SANDBOX__ACCESS_TOKEN_SECONDS", "1");
+    // Nothing gets one while it is killed: the provider replaces a refresh token when it is used.
+    let invocation = || {
+        Invocation::dev(directory)
+            .set("SANDBOX__ACCESS_TOKEN_SECONDS", "1")
+            .set("MAILBOXES__REPLIES_SECONDS", "3600")
+    };
     let mut first = Dev::start(invocation(), directory).await;
     assert_eq!(first.send("bob@example.com").await.0, 200);
     let expected = lasting(&first);

@@ -1,13 +1,12 @@
 //! Marks of the keys that are current: a form that renews a key carries one, so that sending the form again, as by a
 //! reload of its answer, renews nothing.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use crate::accounts::Accounts;
 use mailgate_storage::apps::{self, StoredKeys};
 use mailgate_storage::subscribers::Subscriber;
+use mailgate_types::hex::hex;
 use mailgate_types::ids::AppId;
 
 /// A key that an app has exactly once.
@@ -33,7 +32,8 @@ impl AppKey {
 
 /// Identifies a key by its stored form: each secret is sealed with a fresh nonce.
 fn mark(stored: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(Sha256::digest(stored))
+    // Not base64: no page may have a key's prefix, and that is one by chance.
+    hex(&Sha256::digest(stored))
 }
 
 /// Whether a form was made for this key; one without a mark is for any.
