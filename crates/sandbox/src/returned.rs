@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use mail_parser::MessageParser;
 use uuid::Uuid;
 
-use crate::mime::{fields, headers};
+use crate::mime::{fields, header, headers};
 
 /// Messages of one mailbox; the oldest are removed first.
 const KEPT: usize = 500;
@@ -156,11 +156,10 @@ pub(crate) fn reply(
 
 /// The header of a message, up to the limit, without the empty line.
 fn head(original: &[u8]) -> &[u8] {
-    let end = memchr::memmem::find(original, b"\r\n\r\n").map_or(original.len(), |end| end + 2);
-    if end <= RETURNED_BYTES {
-        return &original[..end];
-    }
-    let beginning = &original[..RETURNED_BYTES];
+    let header = header(original);
+    let Some(beginning) = header.get(..RETURNED_BYTES) else {
+        return header;
+    };
     let end = memchr::memrchr(b'\n', beginning).map_or(0, |end| end + 1);
     &beginning[..end]
 }

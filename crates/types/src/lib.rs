@@ -21,6 +21,7 @@ pub mod event_name;
 pub mod expires_at;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod grouped;
 pub mod hex;
 pub mod ids;
 pub mod language;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::grouped::grouped;
+
 /// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
 /// provider counts them.
 const WHOLE: [&str; 16] = [
@@ -89,13 +91,7 @@ fn number(minor_units: u64, code: &str, separator: &str) -> String {
         2
     };
     let whole = (minor_units / 10_u64.pow(digits)).to_string();
-    let mut text = String::new();
-    for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) {
-            text.push_str(separator);
-        }
-        text.push(digit);
-    }
+    let text = grouped(&whole, separator);
     if digits == 0 {
         return text;
     }

@@ -1,6 +1,6 @@
 //! Billing in the portal: from the trial to a card, a failed payment, and the end; and without its provider.
 
-use mailgate_sandbox::payprov::{Action, Fault, FaultKind};
+use mailgate_sandbox::payprov::{Action, Fault, FaultKind, PaymentProvider};
 
 use super::visitor::Visitor;
 use crate::billing::Billed;
@@ -26,6 +26,17 @@ async fn without_a_provider_nothing_is_billed() {
         assert!(page.text.contains("Back to billing"), "{}", page.text);
     }
     gateway.stop().await;
+}
+
+/// The payment provider answers nobody, until its faults are cleared.
+fn go_down(payments: &PaymentProvider) {
+    let fault = Fault {
+        kind: FaultKind::Down,
+        method: None,
+        path: None,
+        times: 0,
+    };
+    assert!(payments.add_fault(fault));
 }
 
 async fn cancel(visitor: &Visitor) {
@@ -160,13 +171,7 @@ async fn without_its_provider_the_last_known_status_is_shown() {
     let visitor = Visitor::signed_in(&billed.gateway).await;
     assert_eq!(visitor.get("/portal/billing").await.status, 200);
     let payments = &billed.gateway.sandbox.payments;
-    let fault = Fault {
-        kind: FaultKind::Down,
-        method: None,
-        path: None,
-        times: 0,
-    };
-    assert!(payments.add_fault(fault));
+    go_down(payments);
     let page = visitor.get("/portal/billing").await;
     assert_eq!(page.status, 200);
     page.says(&[
@@ -217,13 +222,7 @@ async fn what_is_shown_is_stored_and_other_pages_ask_nobody() {
     billed.act(Action::GiveUp).await;
     billed.comes_to("unpaid").await;
     let payments = &billed.gateway.sandbox.payments;
-    let fault = Fault {
-        kind: FaultKind::Down,
-        method: None,
-        path: None,
-        times: 0,
-    };
-    assert!(payments.add_fault(fault));
+    go_down(payments);
     let page = visitor.get("/portal/mailboxes").await;
     assert!(page.text.contains(">Pay €5.00</a>"), "{}", page.text);
     let page = visitor.get("/portal/billing").await;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use mailgate_domain::reports::LogRow;
 use mailgate_types::door::Door;
+use mailgate_types::grouped::grouped;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::moment::iso8601;
 
@@ -112,14 +113,8 @@ pub(crate) fn scaled(count: i64, most: i64, units: i64) -> i64 {
 /// With thin separators: 12 345.
 pub(crate) fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
-    let mut text = if number < 0 { "−" } else { "" }.to_owned();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if number < 0 { "−" } else { "" };
+    format!("{sign}{}", grouped(&digits, "\u{202f}"))
 }
 
 #[cfg(test)]

@@ -193,11 +193,12 @@ impl Failure {
             }
             None => vec![Piece::ours(&self.text)],
         };
-        let said = self.said.as_ref().map(|said| Names {
-            said,
-            ..Names::default()
+        let said = self.said.as_ref().map(|said| {
+            messages.result.provider_says.of(&Names {
+                said,
+                ..Names::default()
+            })
         });
-        let said = said.map(|said| messages.result.provider_says.of(&said));
         let page = match self.blame {
             Blame::User => PageProblem::new(StatusCode::BAD_REQUEST, "not_connected", notice),
             Blame::Provider => PageProblem::new(StatusCode::BAD_GATEWAY, "provider_error", notice),

@@ -62,13 +62,13 @@ enum Words {
     /// A fixed notice.
     Notice(fn(&'static NoticeMessages) -> &'static Notice),
     /// A mailbox was not connected.
-    NotConnected(Box<Told>),
+    NotConnected(Box<Reason>),
 }
 
-/// What is told of a failed attempt.
+/// Why an attempt failed.
 #[derive(Debug)]
-struct Told {
-    /// The reason.
+struct Reason {
+    /// Our explanation.
     text: Vec<Piece<'static>>,
     /// The provider's own words.
     said: Vec<Piece<'static>>,
@@ -129,7 +129,7 @@ impl PageProblem {
         };
         Self {
             code: code.to_owned(),
-            words: Words::NotConnected(Box::new(Told {
+            words: Words::NotConnected(Box::new(Reason {
                 text: text.into_iter().map(owned).collect(),
                 said: said.into_iter().map(owned).collect(),
             })),
@@ -206,7 +206,7 @@ impl IntoResponse for PageProblem {
                 let notice = notice(&m.notices);
                 (notice.title, vec![Piece::ours(notice.text)], Vec::new())
             }
-            Words::NotConnected(told) => (m.result.not_connected, told.text, told.said),
+            Words::NotConnected(reason) => (m.result.not_connected, reason.text, reason.said),
         };
         let content = FailurePage {
             m,

@@ -6,11 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::ImapServer;
 use crate::mime;
 use crate::returned::Returned;
+use mailgate_smtp::protocol::authentication::{bearer_error, xoauth2_login};
 
 const CAPABILITIES: &str = "IMAP4rev1 SASL-IR AUTH=XOAUTH2 SPECIAL-USE";
-
-/// XOAUTH2's refusal: the client answers it with a line before it gets the status.
-const REFUSAL: &str = r#"{"status":"401","schemes":"bearer","scope":"https://mail.google.com/"}"#;
 
 /// The greeting.
 pub(super) fn greeting() -> Vec<u8> {
@@ -106,7 +104,7 @@ impl<'a> Session<'a> {
     fn authenticate(&mut self, tag: String, encoded: &str) -> Vec<u8> {
         let login = STANDARD.decode(encoded).ok();
         let login = login.and_then(|bytes| String::from_utf8(bytes).ok());
-        let login = login.as_deref().and_then(login_of);
+        let login = login.as_deref().and_then(xoauth2_login);
         match login {
             Some((user, token)) if self.server.authorization.authenticate(user, token) => {
                 self.mailbox = Some(user.to_owned());
@@ -114,7 +112,7 @@ impl<'a> Session<'a> {
             }
             _ => {
                 self.pending = Some(Pending::Refused(tag));
-                format!("+ {}\r\n", STANDARD.encode(REFUSAL)).into_bytes()
+                format!("+ {}\r\n", bearer_error()).into_bytes()
             }
         }
     }
@@ -224,15 +222,6 @@ fn is_in(set: &str, uid: u32, newest: Option<u32>) -> bool {
     })
 }
 
-/// `user=NAME ^A auth=Bearer TOKEN ^A ^A`.
-fn login_of(text: &str) -> Option<(&str, &str)> {
-    let (user, rest) = text.strip_prefix("user=")?.split_once('\x01')?;
-    let token = rest
-        .strip_prefix("auth=Bearer ")?
-        .strip_suffix("\x01\x01")?;
-    Some((user, token))
-}
-
 fn done(tag: &str, untagged: &str) -> Vec<u8> {
     let mut reply = untagged.as_bytes().to_vec();
     reply.extend(completed(tag, "OK Done"));
@@ -276,14 +265,5 @@ mod tests {
             (label.as_str(), content.as_slice()),
             ("BODY[]<0>", &b"From"[..])
         );
-    }
-
-    #[test]
-    fn logins() {
-        assert_eq!(
-            login_of("user=a\x01auth=Bearer t\x01\x01"),
-            Some(("a", "t"))
-        );
-        assert_eq!(login_of("user=a\x01auth=Basic t\x01\x01"), None);
     }
 }

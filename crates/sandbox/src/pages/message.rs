@@ -35,7 +35,9 @@ pub(super) async fn page(
         Ok(None) => return not_found(),
         Err(error) => return unreadable(&error),
     };
-    if let Err(error) = inbox.mark_read(&id).await {
+    if !message.read
+        && let Err(error) = inbox.mark_read(&id).await
+    {
         return unreadable(&error);
     }
     let mut content = match InboxPage::list(&inbox, &switches, &asked.q, Some(id)).await {

@@ -191,8 +191,17 @@ fn plain(text: &str) -> Option<Step> {
     }))
 }
 
-/// `user=NAME ^A auth=Bearer TOKEN ^A ^A`.
 fn xoauth2(text: &str) -> Option<Step> {
+    let (username, token) = xoauth2_login(text)?;
+    Some(Step::Complete(Credentials::Bearer {
+        username: username.to_owned(),
+        token: SecretString::from(token),
+    }))
+}
+
+/// The user name and the token of XOAUTH2's response, decoded: `user=NAME ^A auth=Bearer TOKEN ^A ^A`.
+#[must_use]
+pub fn xoauth2_login(text: &str) -> Option<(&str, &str)> {
     let fields = text.strip_suffix("\u{1}\u{1}")?;
     let (user, authorization) = fields.split_once('\u{1}')?;
     let username = user.strip_prefix("user=")?;
@@ -204,17 +213,20 @@ fn xoauth2(text: &str) -> Option<Step> {
     {
         return None;
     }
-    Some(Step::Complete(Credentials::Bearer {
-        username: username.to_owned(),
-        token: SecretString::from(token),
-    }))
+    Some((username, token))
 }
 
 /// The challenge that carries XOAUTH2's error response; the client must answer it with a line of any content before it
 /// gets the reply itself.
 pub(super) fn bearer_refusal() -> Reply {
+    Reply::new(334, "", &bearer_error())
+}
+
+/// XOAUTH2's error response, in base64.
+#[must_use]
+pub fn bearer_error() -> String {
     let json = format!(r#"{{"status":"401","schemes":"bearer","scope":"{BEARER_SCOPE}"}}"#);
-    Reply::new(334, "", &STANDARD.encode(json))
+    STANDARD.encode(json)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ fn payment_failed(
     next_attempt: Option<DateTime<Utc>>,
 ) -> Draft {
     let mut paragraphs = vec![
-        format!("The payment of {} for \"{label}\" failed.", amount(due)),
+        format!("The payment of {} for \"{label}\" failed.", due.with_code()),
         BLOCKED.to_owned(),
         "Please update the payment method on the billing page of your account.".to_owned(),
     ];
@@ -107,7 +107,7 @@ fn action_required(label: &str, due: &AmountDue, url: Option<&str>) -> Draft {
         paragraphs: vec![
             format!(
                 "Your payment of {} for \"{label}\" needs your confirmation.",
-                amount(due)
+                due.with_code()
             ),
             what.to_owned(),
             BLOCKED.to_owned(),
@@ -341,10 +341,6 @@ fn web_link(url: Option<&str>) -> Option<String> {
 
 fn moment(moment: DateTime<Utc>) -> String {
     moment.format("%-d %B %Y at %H:%M UTC").to_string()
-}
-
-fn amount(due: &AmountDue) -> String {
-    due.with_code()
 }
 
 #[cfg(test)]

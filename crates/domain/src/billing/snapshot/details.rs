@@ -11,7 +11,7 @@ use mailgate_providers::payprov::{PayprovClient, PayprovError};
 use mailgate_types::billing_details::{BillingDetails, OpenAmount, Recipient, SavedPaymentMethod};
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How long its own calls may take, which are made at once.
+/// Time limit for the extra calls, which run concurrently.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Completes a fetch with what is shown. While something is due, and after the end, that needs calls of its own: for

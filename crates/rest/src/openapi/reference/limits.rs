@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::list;
 use super::schema::{Schemas, Shape};
+use mailgate_types::grouped::grouped;
 
 /// The type: `string`, `integer or null`, `object[]`.
 pub(super) fn kind(schemas: &Schemas, shape: &Shape) -> String {
@@ -101,15 +102,5 @@ fn number(value: &Value) -> Option<String> {
     let number = value.as_f64()?;
     let digits = format!("{number}");
     let whole = digits.len() > 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !whole {
-        return Some(digits);
-    }
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    Some(grouped)
+    Some(if whole { grouped(&digits, ",") } else { digits })
 }

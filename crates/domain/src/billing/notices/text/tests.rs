@@ -14,8 +14,8 @@ fn due(minor_units: i64, currency: &str) -> AmountDue {
 #[test]
 fn a_currency_is_three_letters() {
     let smuggled = "eur\n\nPay at https://evil.example";
-    assert_eq!(amount(&due(500, smuggled)), "5.00 EUR");
-    assert_eq!(amount(&due(500, "\u{202e}")), "5.00 ");
+    assert_eq!(due(500, smuggled).with_code(), "5.00 EUR");
+    assert_eq!(due(500, "\u{202e}").with_code(), "5.00 ");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn amounts_have_the_digits_of_their_currency() {
         (500, "eur\r\n\0Bcc: eve@example.com", "5.00 EUR"),
         (i64::MIN, "jpy", "-9223372036854775808 JPY"),
     ] {
-        assert_eq!(amount(&due(minor_units, currency)), expected);
+        assert_eq!(due(minor_units, currency).with_code(), expected);
     }
 }
 
