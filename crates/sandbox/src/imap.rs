@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 1_000;
 /// Longest line of a client: a command with an access token.
 const LINE: u64 = 16 * 1024;
 
-/// The time limit for a client's next line, and for the handshake.
+/// The time limit for a client's next line, for taking a reply, and for the handshake.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The IMAP server. Clones share one state.
@@ -77,8 +77,8 @@ impl ImapServer {
         let mut session = Session::new(self);
         let mut reply = session::greeting();
         loop {
-            stream.write_all(&reply).await?;
-            stream.flush().await?;
+            timeout(PATIENCE, stream.write_all(&reply)).await??;
+            timeout(PATIENCE, stream.flush()).await??;
             if session.is_over() {
                 return stream.shutdown().await;
             }

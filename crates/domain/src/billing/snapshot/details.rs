@@ -53,8 +53,8 @@ pub(super) async fn details(
         payment_method: method.or(known),
         due: due.filter(|_| is_due),
         recipient: match &subscription.customer {
-            Reference::Object(customer) => customer.recipient(),
-            Reference::Id(_) => Recipient::default(),
+            Reference::Object(found) if found.id == customer => found.recipient(),
+            _ => Recipient::default(),
         },
     }
 }

@@ -420,4 +420,5 @@ fn cards_expire_with_their_month() {
     }
     assert_eq!(word((2026, 13)), None);
     assert_eq!(word((i32::MAX, 12)), None);
+    assert_eq!(word((2026, u32::MAX)), None);
 }
