@@ -10,8 +10,9 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use self::session::Session;
 use super::oauth::Authorization;
@@ -24,8 +25,11 @@ const CONNECTIONS: usize = 1_000;
 /// Longest line of a client: a command with an access token.
 const LINE: u64 = 16 * 1024;
 
-/// The time limit for a client's next line, for taking a reply, and for the handshake.
+/// The time limit for a client's next line, and for taking a reply.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The time limit for the handshake and the login together, so that nobody holds connections who shows no token.
+const LOGIN: Duration = Duration::from_secs(15);
 
 /// The IMAP server. Clones share one state.
 #[derive(Clone)]
@@ -72,23 +76,41 @@ impl ImapServer {
     }
 
     async fn serve(&self, stream: TcpStream) -> io::Result<()> {
-        let stream = timeout(PATIENCE, self.tls.accept(stream)).await??;
+        let by = Instant::now() + LOGIN;
+        let stream = timeout_at(by, self.tls.accept(stream)).await??;
         let mut stream = BufReader::new(stream);
         let mut session = Session::new(self);
         let mut reply = session::greeting();
-        loop {
-            timeout(PATIENCE, stream.write_all(&reply)).await??;
-            timeout(PATIENCE, stream.flush()).await??;
-            if session.is_over() {
-                return stream.shutdown().await;
-            }
-            let mut line = Vec::new();
-            let mut limited = (&mut stream).take(LINE);
-            timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await??;
-            if line.pop() != Some(b'\n') {
-                return Ok(());
-            }
-            reply = session.answer(&String::from_utf8_lossy(&line));
+        while !session.has_logged_in() {
+            reply = match timeout_at(by, turn(&mut stream, &mut session, &reply)).await?? {
+                Some(reply) => reply,
+                None => return Ok(()),
+            };
         }
+        while let Some(next) = turn(&mut stream, &mut session, &reply).await? {
+            reply = next;
+        }
+        Ok(())
     }
+}
+
+/// Sends a reply, and reads the client's next line; `None` at the end.
+async fn turn(
+    stream: &mut BufReader<TlsStream<TcpStream>>,
+    session: &mut Session<'_>,
+    reply: &[u8],
+) -> io::Result<Option<Vec<u8>>> {
+    timeout(PATIENCE, stream.write_all(reply)).await??;
+    timeout(PATIENCE, stream.flush()).await??;
+    if session.is_over() {
+        timeout(PATIENCE, stream.shutdown()).await??;
+        return Ok(None);
+    }
+    let mut line = Vec::new();
+    let mut limited = stream.take(LINE);
+    timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await??;
+    if line.pop() != Some(b'\n') {
+        return Ok(None);
+    }
+    Ok(Some(session.answer(&String::from_utf8_lossy(&line))))
 }

@@ -13,7 +13,10 @@ use crate::mime::{fields, header, headers};
 /// Messages of one mailbox; the oldest are removed first.
 const KEPT: usize = 500;
 
-/// Mailboxes with messages.
+/// Bytes of all mailboxes' messages; the oldest are removed first.
+const BYTES: usize = 64 * 1024 * 1024;
+
+/// Mailboxes that have had messages.
 const MAILBOXES: usize = 10_000;
 
 /// Bytes of a message's headers that a bounce returns.
@@ -38,34 +41,65 @@ struct Folder {
     messages: VecDeque<Returned>,
 }
 
+#[derive(Debug, Default)]
+struct Folders {
+    by_mailbox: HashMap<String, Folder>,
+    /// In which mailboxes the messages are, oldest first.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Folders {
+    fn remove_oldest_of(&mut self, mailbox: &str) {
+        let folder = self.by_mailbox.get_mut(mailbox);
+        if let Some(oldest) = folder.and_then(|folder| folder.messages.pop_front()) {
+            self.bytes -= oldest.bytes.len();
+        }
+    }
+}
+
 /// The mailboxes. Clones share one state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ReturnedMail(Arc<Mutex<HashMap<String, Folder>>>);
+pub(crate) struct ReturnedMail(Arc<Mutex<Folders>>);
 
 impl ReturnedMail {
     /// Puts a message into a mailbox.
     pub(crate) fn add(&self, mailbox: &str, bytes: Vec<u8>) {
         let mut folders = self.folders();
         let name = mailbox.to_ascii_lowercase();
-        if folders.len() >= MAILBOXES && !folders.contains_key(&name) {
+        let known = &mut folders.by_mailbox;
+        if known.len() >= MAILBOXES && !known.contains_key(&name) {
             tracing::warn!("the sandbox keeps nothing for yet another mailbox");
             return;
         }
-        let folder = folders.entry(name).or_default();
+        let folder = known.entry(name.clone()).or_default();
         folder.last_uid += 1;
-        folder.messages.push_back(Returned {
-            uid: folder.last_uid,
-            bytes: bytes.into(),
-        });
-        if folder.messages.len() > KEPT {
-            folder.messages.pop_front();
+        let uid = folder.last_uid;
+        let is_full = folder.messages.len() == KEPT;
+        if is_full {
+            folders.remove_oldest_of(&name);
+            let place = folders.order.iter().position(|held| *held == name);
+            place.and_then(|place| folders.order.remove(place));
+        }
+        folders.bytes += bytes.len();
+        if let Some(folder) = folders.by_mailbox.get_mut(&name) {
+            folder.messages.push_back(Returned {
+                uid,
+                bytes: bytes.into(),
+            });
+        }
+        folders.order.push_back(name);
+        while folders.bytes > BYTES
+            && let Some(oldest) = folders.order.pop_front()
+        {
+            folders.remove_oldest_of(&oldest);
         }
     }
 
     /// A mailbox's messages, oldest first, and the UID of the next one.
     pub(crate) fn of(&self, mailbox: &str) -> (Vec<Returned>, u32) {
         let folders = self.folders();
-        match folders.get(&mailbox.to_ascii_lowercase()) {
+        match folders.by_mailbox.get(&mailbox.to_ascii_lowercase()) {
             Some(folder) => (
                 folder.messages.iter().cloned().collect(),
                 folder.last_uid + 1,
@@ -74,7 +108,7 @@ impl ReturnedMail {
         }
     }
 
-    fn folders(&self) -> MutexGuard<'_, HashMap<String, Folder>> {
+    fn folders(&self) -> MutexGuard<'_, Folders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -218,5 +252,16 @@ mod tests {
         assert_eq!((messages.len(), messages[0].uid), (KEPT, 2));
         assert_eq!(next as usize, KEPT + 2);
         assert!(mail.of("b@x.test").0.is_empty());
+        assert_eq!(mail.folders().order.len(), KEPT);
+        // Of all mailboxes together, the oldest go first.
+        for name in ["b@x.test", "c@x.test"] {
+            mail.add(name, vec![b'x'; BYTES / 2]);
+        }
+        assert!(mail.of("a@x.test").0.is_empty());
+        assert_eq!(mail.of("b@x.test").0.len(), 1);
+        mail.add("a@x.test", b"y".to_vec());
+        assert!(mail.of("b@x.test").0.is_empty());
+        assert_eq!(mail.of("a@x.test").0[0].uid as usize, KEPT + 2);
+        assert_eq!(mail.folders().bytes, BYTES / 2 + 1);
     }
 }

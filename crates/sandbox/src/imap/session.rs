@@ -45,6 +45,10 @@ impl<'a> Session<'a> {
         }
     }
 
+    pub(super) fn has_logged_in(&self) -> bool {
+        self.mailbox.is_some()
+    }
+
     /// The client has logged out.
     pub(super) fn is_over(&self) -> bool {
         self.is_over

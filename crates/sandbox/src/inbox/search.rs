@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mail_parser::{MessageParser, MimeHeaders as _, PartType};
+use mail_parser::{MimeHeaders as _, PartType};
 
 use super::{ArrivedMessage, Inbox, Shared};
 use crate::mime;
@@ -104,7 +104,7 @@ fn content(bytes: &[u8]) -> String {
     for (name, value) in mime::headers(bytes).unwrap_or_default() {
         content.extend([&name, ": ", &value, "\n"]);
     }
-    let message = MessageParser::default().parse(bytes);
+    let message = mime::parse(bytes);
     for part in message.iter().flat_map(|message| &message.parts) {
         if let PartType::Text(text) | PartType::Html(text) = &part.body {
             content.extend([text, "\n"]);

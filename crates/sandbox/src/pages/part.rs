@@ -7,10 +7,11 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
 
 use super::{not_found, stored, unreadable};
 use crate::inbox::Inbox;
+use crate::mime;
 
 /// No scripts, no forms, nothing from other hosts. Links open in a new tab.
 const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src 'self' data:; \
@@ -70,7 +71,7 @@ async fn answer(
         Err(error) => return unreadable(&error),
     };
     let answer = tokio::task::spawn_blocking(move || {
-        let message = MessageParser::default().parse(&bytes)?;
+        let message = mime::parse(&bytes)?;
         read(&message)
     });
     match answer.await {

@@ -1,6 +1,6 @@
 //! An opened message: a head, and the content of one of its tabs.
 
-use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{MessagePart, MimeHeaders as _, PartType};
 
 use super::part::{is_attachment, media_type};
 use super::{NAME, cut, encoded, named, received_at, sender, size, subject};
@@ -121,7 +121,7 @@ fn kind(part: &MessagePart<'_>) -> Option<Kind> {
 
 impl MessageView {
     pub(super) fn new(message: &ArrivedMessage, bytes: &[u8], asked: &str, words: &str) -> Self {
-        let parsed = MessageParser::default().parse(bytes);
+        let parsed = mime::parse(bytes);
         let parts = parsed.as_ref().map(|parsed| parsed.parts.as_slice());
         let count = |wanted: Kind| {
             let parts = parts.unwrap_or_default().iter();
