@@ -29,6 +29,8 @@ pub(super) struct ProviderSnapshot {
     pub(super) others: Vec<String>,
     /// What the portal shows of it.
     pub(super) details: BillingDetails,
+    /// Whether the amount due in it is the provider's present one.
+    pub(super) is_due_known: bool,
 }
 
 impl ProviderSnapshot {
@@ -104,8 +106,9 @@ pub(super) async fn see(
         failed_invoice,
         others,
         details: BillingDetails::default(),
+        is_due_known: false,
     };
-    seen.details = details(client, &seen, customer, payment_method).await;
+    (seen.details, seen.is_due_known) = details(client, &seen, customer, payment_method).await;
     Ok(Some(seen))
 }
 

@@ -93,7 +93,13 @@ impl Billing {
         if let Some(seen) = &look.seen
             && account.subscription_id.as_ref() == Some(&seen.subscription.id)
         {
-            details::store(connection, account.subscriber, &seen.details).await?;
+            let mut shown = seen.details.clone();
+            if !seen.is_due_known && seen.instead_of.is_none() {
+                // The last known amount says more than none.
+                let stored = details::find(connection, account.subscriber).await?;
+                shown.due = stored.and_then(|stored| stored.due).or(shown.due);
+            }
+            details::store(connection, account.subscriber, &shown).await?;
         }
         Ok(true)
     }

@@ -46,11 +46,11 @@ pub(super) async fn answer(
     body: Bytes,
 ) -> Response {
     let mut lost = false;
-    match provider
-        .shared
-        .faults
-        .take(method.as_str(), &format!("/v1/{path}"))
-    {
+    let target = match &query {
+        Some(query) => format!("/v1/{path}?{query}"),
+        None => format!("/v1/{path}"),
+    };
+    match provider.shared.faults.take(method.as_str(), &target) {
         None => {}
         Some(FaultKind::Down) => return cut(),
         Some(FaultKind::LostAnswer) => lost = true,

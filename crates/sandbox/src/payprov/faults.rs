@@ -21,7 +21,7 @@ pub struct Fault {
     /// Only for requests with this method; `None` for any.
     #[serde(default)]
     pub method: Option<String>,
-    /// Only for paths with this prefix, such as `/v1/subscriptions`; `None` for any.
+    /// Only for paths with this prefix, such as `/v1/subscriptions`, or `/v1/invoices?` for their list; `None` for any.
     #[serde(default)]
     pub path: Option<String>,
     /// How many times; 0: until faults are cleared.

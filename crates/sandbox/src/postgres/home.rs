@@ -13,12 +13,16 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
 use super::server_user::ServerUser;
 use super::{Durability, PostgresError};
 use mailgate_types::hex::hex;
+
+/// Time limit for the lock of a process that has just ended, or for a child's copy of it.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Where clusters are placed if the server's account can't access their own folder.
 const ELSEWHERE: &str = "/var/lib/mailgate-dev";
@@ -139,7 +143,8 @@ fn socket_fits(folder: &Path) -> bool {
         <= SOCKET_PATH_MAX
 }
 
-/// Locks the folder, so that no two processes use it. The lock is released when the process exits, however it exits.
+/// Locks the folder, so that no two processes use it. The lock is released when the process exits, however it exits;
+/// a child that is just being started holds a copy of it until it runs its program.
 fn lock(directory: &Path) -> Result<File, PostgresError> {
     let path = directory.join("postgres.lock");
     let mut file = OpenOptions::new()
@@ -149,7 +154,13 @@ fn lock(directory: &Path) -> Result<File, PostgresError> {
         .write(true)
         .open(&path)
         .map_err(PostgresError::io("open", &path))?;
-    match file.try_lock() {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    let mut locked = file.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(15));
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => {
             file.set_len(0)
                 .and_then(|()| file.rewind())

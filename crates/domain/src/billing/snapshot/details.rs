@@ -15,13 +15,14 @@ use mailgate_types::subscription::SubscriptionStatus;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Completes a fetch with what is shown. While something is due, and after the end, that needs calls of its own: for
-/// all that is open, and for the payment method entered last, by which a reactivation pays.
+/// all that is open, and for the payment method entered last, by which a reactivation pays. Also whether what is open
+/// is known.
 pub(super) async fn details(
     client: &PayprovClient,
     seen: &ProviderSnapshot,
     customer: &str,
     known: Option<SavedPaymentMethod>,
-) -> BillingDetails {
+) -> (BillingDetails, bool) {
     use SubscriptionStatus as S;
     let subscription = &seen.subscription;
     let is_due = matches!(seen.status, S::PastDue | S::Unpaid);
@@ -46,9 +47,10 @@ pub(super) async fn details(
         }
     };
     let (open_now, method) = tokio::join!(open, method);
+    let is_due_known = !is_due || open_now.is_some();
     let failed = seen.failed_invoice.as_ref().map(std::slice::from_ref);
     let due = open_now.unwrap_or_else(|| failed.and_then(self::open));
-    BillingDetails {
+    let details = BillingDetails {
         price: subscription.unit_price(client.price()),
         payment_method: method.or(known),
         due: due.filter(|_| is_due),
@@ -56,7 +58,8 @@ pub(super) async fn details(
             Reference::Object(found) if found.id == customer => found.recipient(),
             _ => Recipient::default(),
         },
-    }
+    };
+    (details, is_due_known)
 }
 
 /// `None` if it fails, or takes too long.
@@ -71,11 +74,14 @@ async fn optional<T>(call: impl Future<Output = Result<T, PayprovError>>) -> Opt
     }
 }
 
-/// The sum of invoices, oldest first; `None` without one, or if their amounts have no sum.
+/// The sum of invoices, oldest first; `None` without one, or if their amounts have no sum that can be paid.
 fn open(invoices: &[Invoice]) -> Option<OpenAmount> {
     let amounts: Option<Vec<_>> = invoices.iter().map(Invoice::remaining).collect();
     let amount = amounts?.into_iter().map(Some);
     let amount = amount.reduce(|sum, amount| sum?.plus(&amount?))??;
+    if amount.minor_units <= 0 {
+        return None;
+    }
     Some(OpenAmount {
         amount,
         since: invoices.first().and_then(Invoice::finalized_at),
@@ -113,6 +119,7 @@ mod tests {
         );
         for none in [
             json!([]),
+            json!([invoice(-500, "eur", true, 7)]),
             json!([invoice(500, "eur", true, 7), invoice(500, "usd", true, 7)]),
             json!([invoice(500, "eur", true, 7), { "id": "in_2", "amount_due": null }]),
         ] {

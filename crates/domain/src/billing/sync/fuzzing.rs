@@ -46,6 +46,7 @@ pub fn billing_looks(data: &[u8]) {
             failed_invoice: failed_invoice.filter(|_| failed),
             others: Vec::new(),
             details: BillingDetails::default(),
+            is_due_known: false,
         };
         record(&mut account, &seen, "price_1");
         let is_ended = account

@@ -107,6 +107,7 @@ mod tests {
             failed_invoice: None,
             others: Vec::new(),
             details: BillingDetails::default(),
+            is_due_known: false,
         }
     }
 
