@@ -2,16 +2,20 @@
 // parts that keep up to date, and keyboard shortcuts.
 'use strict';
 
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+/** The reader's time zone, or UTC by the switch in the settings. */
+const IS_UTC = localStorage.getItem('times') === 'utc';
+const formatter = (parts) => new Intl.DateTimeFormat(undefined, IS_UTC ? { ...parts, timeZone: 'UTC' } : parts);
+const EXACT = formatter({ dateStyle: 'medium', timeStyle: 'medium' });
+const DAY = formatter({ dateStyle: 'medium' });
+const YEAR = formatter({ year: 'numeric' });
+const DAY_AND_TIME = formatter({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 const RELATIVE = new Intl.RelativeTimeFormat('en', { style: 'short' });
-const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const TIME = formatter({ hour: '2-digit', minute: '2-digit' });
 
 /** The time today, the day and time this year, else the day. */
 function short(moment, now) {
-  if (moment.toDateString() === now.toDateString()) return TIME.format(moment);
-  return (moment.getFullYear() === now.getFullYear() ? DAY_AND_TIME : DAY).format(moment);
+  if (DAY.format(moment) === DAY.format(now)) return TIME.format(moment);
+  return (YEAR.format(moment) === YEAR.format(now) ? DAY_AND_TIME : DAY).format(moment);
 }
 
 /** `3 min ago`, `in 2 h`; nothing for what is over a day away. */
@@ -23,7 +27,7 @@ function ago(moment, now) {
   return '';
 }
 
-/** Shows moments in local time; their titles have them in UTC. */
+/** Shows moments in the reader's time zone; their titles have them in UTC. */
 function localTimes(root) {
   for (const time of root.querySelectorAll('time[datetime]:not([data-local])')) {
     const moment = new Date(time.dateTime);
@@ -39,6 +43,10 @@ function localTimes(root) {
 /** Shows the buttons that need a script. */
 function copyButtons(root) {
   for (const button of root.querySelectorAll('button[data-copy]')) button.hidden = !navigator.clipboard;
+  for (const button of root.querySelectorAll('button[data-times]')) {
+    button.hidden = false;
+    button.textContent = IS_UTC ? 'Show times in my time zone' : 'Show times in UTC';
+  }
 }
 
 async function copy(button) {
@@ -72,6 +80,11 @@ async function ask(link) {
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button[data-copy]');
   if (button) { copy(button); return; }
+  if (event.target.closest('button[data-times]')) {
+    localStorage.setItem('times', IS_UTC ? 'local' : 'utc');
+    location.reload();
+    return;
+  }
   if (event.target.closest('dialog [data-close]')) {
     event.preventDefault();
     event.target.closest('dialog').close();

@@ -17,7 +17,7 @@ use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::said::Said;
 use crate::page::session::Session;
-use crate::page::words::Moment;
+use crate::page::words::{Moment, number};
 use mailgate_domain::mailboxes::{OwnedFilter, OwnedMailbox, own_failure};
 use words::State as Standing;
 
@@ -31,9 +31,14 @@ const STATES: [(&str, &str); 3] = [
     ("disconnected", "Disconnected"),
 ];
 
+/// Mailboxes are counted up to this number.
+const COUNTED: i64 = 10_000;
+
 /// The filters.
 #[derive(Default, Deserialize)]
 pub(super) struct MailboxesQuery {
+    #[serde(default)]
+    q: String,
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -88,10 +93,17 @@ impl Row {
     }
 }
 
+/// A status to choose.
+struct Choice {
+    query: String,
+    word: &'static str,
+    count: String,
+    is_chosen: bool,
+}
+
 impl MailboxesPage {
-    /// The query of the list with this status.
-    fn of_status(&self, status: &str) -> String {
-        query(&[("app", &self.app), ("status", status)])
+    fn is_filtered(&self) -> bool {
+        !(self.asked.status.is_empty() && self.asked.q.trim().is_empty())
     }
 }
 
@@ -103,7 +115,10 @@ struct MailboxesPage {
     said: Said,
     asked: MailboxesQuery,
     app: String,
+    choices: Vec<Choice>,
     rows: Vec<Row>,
+    /// All mailboxes of the chosen app.
+    clear: String,
     /// The query of the first page, with the same filters.
     first: Option<String>,
     next: Option<String>,
@@ -124,6 +139,8 @@ pub(super) async fn list(
             "disconnected" => Some(false),
             _ => None,
         },
+        // Text in Postgres has no NUL.
+        words: Some(asked.q.trim().replace('\0', "\u{fffd}")).filter(|words| !words.is_empty()),
         after: asked.after.parse().ok(),
     };
     let limit = i64::try_from(ROWS + 1).unwrap_or(i64::MAX);
@@ -131,13 +148,29 @@ pub(super) async fn list(
     let has_more = listed.len() > ROWS;
     listed.truncate(ROWS);
     let last = listed.last().filter(|_| has_more);
-    let at = |after: &str| query(&[("app", &app), ("status", &asked.status), ("after", after)]);
+    let (connected, disconnected) = (state.mailboxes)
+        .owned_counts(session.id(), &filter, COUNTED)
+        .await?;
+    let of_status = |status: &str| query(&[("app", &app), ("q", &asked.q), ("status", status)]);
+    let choices = STATES.map(|(value, word)| Choice {
+        query: of_status(value),
+        word,
+        count: counted(match value {
+            "connected" => connected,
+            "disconnected" => disconnected,
+            _ => connected + disconnected,
+        }),
+        is_chosen: asked.is_in(value),
+    });
+    let at = |after: &str| of_status(&asked.status) + "&" + &query(&[("after", after)]);
     let (section, title) = (Section::Mailboxes, "Mailboxes");
     let body = MailboxesPage {
         frame: Frame::load(&state, &session.subscriber, section, title, common.app()).await,
         said: common.said(),
         next: last.map(|mailbox| at(&mailbox.id.to_string())),
-        first: filter.after.map(|_| at("")),
+        first: filter.after.map(|_| of_status(&asked.status)),
+        clear: Section::Mailboxes.path().to_owned() + "?" + &query(&[("app", &app)]),
+        choices: choices.into(),
         rows: (listed.into_iter())
             .map(|mailbox| Row::new(&state, mailbox))
             .collect(),
@@ -145,6 +178,14 @@ pub(super) async fn list(
         asked,
     };
     Ok(page(StatusCode::OK, &body))
+}
+
+fn counted(count: i64) -> String {
+    if count < COUNTED {
+        number(count)
+    } else {
+        format!("{}+", number(COUNTED))
+    }
 }
 
 /// Whether the gateway detects replies to a mailbox's messages.

@@ -13,16 +13,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use self::query::{MessagesQuery, STATES, WrongField};
 use super::PortalState;
 use super::page::{page, see};
 use crate::page::fields::Asked;
-use crate::page::frame::{Frame, Section};
+use crate::page::frame::{Frame, Section, query};
 use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 pub(super) use find::Row;
 use find::{Answer, Found, find};
 use mailgate_domain::mailboxes::NamedMailbox;
-use query::{MessagesQuery, STATES, WrongField};
 
 /// Mailboxes in the drop-down; with more, the mailbox is entered by its ID.
 const MAILBOXES: usize = 100;
@@ -37,6 +37,8 @@ struct MessagesPage {
     search: String,
     /// All messages of the chosen app.
     clear: String,
+    /// The day in UTC.
+    today: String,
     /// Whether all of them are of one app.
     is_of_app: bool,
     /// The options of the status menu, with which one is selected.
@@ -47,6 +49,29 @@ struct MessagesPage {
     found: Found,
     /// The options; `None`: too many.
     mailboxes: Option<Vec<NamedMailbox>>,
+}
+
+impl MessagesPage {
+    /// Searches that are often wanted, of the chosen app.
+    fn presets(&self) -> [(String, &'static str); 3] {
+        let search = |status: &str, from_date: &str| {
+            let parameters = [
+                ("app", self.asked.app.trim()),
+                ("status", status),
+                ("from_date", from_date),
+            ];
+            let set: Vec<_> = parameters
+                .into_iter()
+                .filter(|(_, value)| !value.is_empty())
+                .collect();
+            format!("{}?{}", Section::Messages.path(), query(&set))
+        };
+        [
+            (search("failed_perm", &self.today), "Failed today"),
+            (search("failed_temp", ""), "Retrying"),
+            (search("bounced", ""), "Bounced"),
+        ]
+    }
 }
 
 /// Shows the search result, or the message whose ID was searched for.
@@ -89,6 +114,7 @@ pub(super) async fn list(
             None => Section::Messages.path().to_owned(),
         },
         is_live: wrong.is_empty() && asked.is_cheap(),
+        today: state.clock.now().format("%Y-%m-%d").to_string(),
         is_of_app: app.is_some(),
         states: STATES.map(|(value, word)| (value, word, shown.is_in(value))),
         search: query.search(),

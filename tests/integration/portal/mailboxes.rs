@@ -45,6 +45,45 @@ async fn a_mailbox_whose_grant_was_withdrawn_comes_back_as_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn mailboxes_are_found_by_address_and_user() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let mut database = gateway.database().await;
+    sqlx::query("UPDATE end_users SET user_id = 'Customer 7'")
+        .execute(&mut database)
+        .await
+        .unwrap();
+    let all = [
+        ">All <span class=\"soft\">1</span>",
+        ">Connected <span class=\"soft\">1</span>",
+        ">Disconnected <span class=\"soft\">0</span>",
+    ];
+    for words in [
+        "",
+        "%20",
+        &MAILBOX[..3].to_uppercase(),
+        MAILBOX,
+        "Customer%207",
+    ] {
+        let page = visitor.get(&format!("/portal/mailboxes?q={words}")).await;
+        page.says(&all);
+        assert!(
+            page.text.contains(&gateway.mailbox.credential.to_string()),
+            "{words}"
+        );
+    }
+    for words in ["nobody", "customer%207", "Customer", "%25", "_", "%00"] {
+        let page = visitor.get(&format!("/portal/mailboxes?q={words}")).await;
+        page.says(&[
+            "Nothing matches",
+            "Clear filters",
+            ">All <span class=\"soft\">0</span>",
+        ]);
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_subscribers_mailbox_is_nothing() {
     let gateway = Gateway::start().await;
     let path = format!("/portal/mailboxes/{}", gateway.mailbox.credential);

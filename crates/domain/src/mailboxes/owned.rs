@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::{CreateSessionError, CreatedSession, LONGEST_SESSION, Mailboxes, SessionRequest};
-use mailgate_storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox};
+use mailgate_storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox, Selection};
 use mailgate_types::audit::Author;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, SubscriberId};
@@ -21,11 +21,36 @@ pub struct OwnedFilter {
     pub slug: Option<String>,
     /// Connected or disconnected ones only.
     pub connected: Option<bool>,
+    /// Those with this in their address, in any case, or as their user's ID.
+    pub words: Option<String>,
     /// Those after this one.
     pub after: Option<CredentialId>,
 }
 
+impl OwnedFilter {
+    fn selection(&self) -> Selection<'_> {
+        Selection {
+            slug: self.slug.as_deref(),
+            connected: self.connected,
+            words: self.words.as_deref(),
+        }
+    }
+}
+
 impl Mailboxes {
+    /// The number of connected and of disconnected mailboxes that the filter selects, whatever its state and place;
+    /// each at most `most`.
+    pub async fn owned_counts(
+        &self,
+        subscriber: SubscriberId,
+        filter: &OwnedFilter,
+        most: i64,
+    ) -> Result<(i64, i64), sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let selection = filter.selection();
+        owned::counts(&mut connection, subscriber, selection, most).await
+    }
+
     /// Up to `limit` of the subscriber's mailboxes, by app and address.
     pub async fn owned(
         &self,
@@ -39,12 +64,11 @@ impl Mailboxes {
             Some(id) => owned::place(&mut connection, subscriber, id).await?,
             None => None,
         };
-        let (slug, connected) = (filter.slug.as_deref(), filter.connected);
+        let selection = filter.selection();
         let page = owned::page(
             &mut connection,
             subscriber,
-            slug,
-            connected,
+            selection,
             after.as_ref(),
             limit,
         );
@@ -60,7 +84,11 @@ impl Mailboxes {
         limit: i64,
     ) -> Result<Vec<NamedMailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        let ids = owned::page(&mut connection, subscriber, slug, None, None, limit).await?;
+        let selection = Selection {
+            slug,
+            ..Selection::default()
+        };
+        let ids = owned::page(&mut connection, subscriber, selection, None, limit).await?;
         owned::names(&mut connection, &ids).await
     }
 
@@ -111,13 +139,14 @@ impl Mailboxes {
             .await
     }
 
-    /// The number of messages that the mailbox may still send in the current 24 hours; `None` if its provider has no
-    /// limit.
+    /// The number of messages that the mailbox may still send in the current 24 hours, and in all of them; `None` if
+    /// its provider has no limit.
     #[must_use]
-    pub fn left_today(&self, mailbox: &OwnedMailbox) -> Option<i64> {
+    pub fn left_today(&self, mailbox: &OwnedMailbox) -> Option<(i64, i64)> {
         let per_day = self
             .provider_settings(mailbox.plugin)
             .map_or(0, |settings| settings.limits.per_day);
-        (per_day > 0).then(|| (i64::from(per_day) - mailbox.sent_today).max(0))
+        let per_day = i64::from(per_day);
+        (per_day > 0).then(|| ((per_day - mailbox.sent_today).max(0), per_day))
     }
 }

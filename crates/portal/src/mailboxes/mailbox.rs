@@ -15,7 +15,7 @@ use crate::page::page;
 use crate::page::problem::PortalProblem;
 use crate::page::said::Said;
 use crate::page::session::Session;
-use crate::page::words::{Moment, number};
+use crate::page::words::Moment;
 use mailgate_domain::explanation::Explanation;
 use mailgate_domain::mailboxes::{OwnedMailbox, own_failure};
 use mailgate_domain::reports::{Filter, Search, Start};
@@ -50,7 +50,8 @@ struct MailboxPage {
     connected: Moment,
     last_sent: Option<Moment>,
     last_error: Option<LastError>,
-    left: String,
+    /// How many messages it may still send in these 24 hours, and in all of them; `None`: as many as it likes.
+    left: Option<(i64, i64)>,
     replies: &'static str,
     refused: Option<String>,
     /// Its newest messages.
@@ -86,7 +87,7 @@ pub(crate) async fn show(
         is_connected: mailbox.disconnected.is_none(),
         parked: parked(mailbox.parked_until),
         provider: provider(&state, mailbox.plugin),
-        left: left(&state, &mailbox),
+        left: state.mailboxes.left_today(&mailbox),
         replies: Replies::of(&state, &mailbox).word(),
         connected: Moment::new(mailbox.connected_at),
         last_sent: mailbox.last_sent_at.map(Moment::new),
@@ -121,13 +122,4 @@ pub(crate) async fn find(
 fn provider(state: &PortalState, plugin: Plugin) -> String {
     let settings = state.mailboxes.provider_settings(plugin);
     settings.map_or_else(|| plugin.to_string(), |settings| settings.label.clone())
-}
-
-/// How many messages it may still send today.
-fn left(state: &PortalState, mailbox: &OwnedMailbox) -> String {
-    match state.mailboxes.left_today(mailbox) {
-        _ if mailbox.disconnected.is_some() => String::new(),
-        Some(left) => number(left),
-        None => "No limit".to_owned(),
-    }
 }

@@ -145,16 +145,62 @@ pub async fn place(
     .await
 }
 
-/// A page of the subscriber's mailboxes after a position: of the app with this slug, and only connected or only
-/// disconnected ones, if given.
+/// Selects mailboxes; all without a condition.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection<'a> {
+    /// Of the app with this slug.
+    pub slug: Option<&'a str>,
+    /// Connected or disconnected ones.
+    pub connected: Option<bool>,
+    /// Those with this in their address, in any case, or as their user's ID.
+    pub words: Option<&'a str>,
+}
+
+/// The number of connected and of disconnected mailboxes, each at most `most`; the selection's own state is ignored.
+pub async fn counts(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    selection: Selection<'_>,
+    most: i64,
+) -> Result<(i64, i64), sqlx::Error> {
+    let counts = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                       SELECT FROM apps JOIN mailboxes ON app_id = apps.id
+                       WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2) AND status = 'active'
+                             AND ($3::text IS NULL OR position(lower($3) IN email_lookup) > 0
+                                  OR user_key = ANY(ARRAY(SELECT user_key FROM end_users
+                                                          WHERE app_id = apps.id AND user_id = $3)))
+                       LIMIT $4) AS few) AS "connected!",
+                  (SELECT count(*) FROM (
+                       SELECT FROM apps JOIN mailboxes ON app_id = apps.id
+                       WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2) AND status <> 'active'
+                             AND ($3::text IS NULL OR position(lower($3) IN email_lookup) > 0
+                                  OR user_key = ANY(ARRAY(SELECT user_key FROM end_users
+                                                          WHERE app_id = apps.id AND user_id = $3)))
+                       LIMIT $4) AS few) AS "disconnected!""#,
+        subscriber.0,
+        selection.slug,
+        selection.words,
+        most,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((counts.connected, counts.disconnected))
+}
+
+/// A page of the subscriber's selected mailboxes after a position.
 pub async fn page(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
-    slug: Option<&str>,
-    connected: Option<bool>,
+    selection: Selection<'_>,
     after: Option<&Place>,
     limit: i64,
 ) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let Selection {
+        slug,
+        connected,
+        words,
+    } = selection;
     let app = after.map(|place| place.app);
     let address = after.map(|place| place.email_lookup.as_str());
     let id = after.map(|place| place.id);
@@ -170,6 +216,9 @@ pub async fn page(
                   CROSS JOIN LATERAL (
                       SELECT id, email_lookup FROM mailboxes
                       WHERE app_id = app.id AND status <> 'active'
+                            AND ($7::text IS NULL OR position(lower($7) IN email_lookup) > 0
+                                 OR user_key = ANY(ARRAY(SELECT user_key FROM end_users
+                                                         WHERE app_id = app.id AND user_id = $7)))
                             AND (email_lookup, id) > (app.from_address, app.from_id)
                       ORDER BY email_lookup, id LIMIT $6
                   ) AS listed
@@ -180,6 +229,7 @@ pub async fn page(
             address,
             id,
             limit,
+            words,
         )
         .fetch_all(connection)
         .await?
@@ -194,6 +244,9 @@ pub async fn page(
                   CROSS JOIN LATERAL (
                       SELECT id, email_lookup FROM mailboxes
                       WHERE app_id = app.id AND ($7::boolean IS NULL OR status = 'active')
+                            AND ($8::text IS NULL OR position(lower($8) IN email_lookup) > 0
+                                 OR user_key = ANY(ARRAY(SELECT user_key FROM end_users
+                                                         WHERE app_id = app.id AND user_id = $8)))
                             AND (email_lookup, id) > (app.from_address, app.from_id)
                       ORDER BY email_lookup, id LIMIT $6
                   ) AS listed
@@ -205,6 +258,7 @@ pub async fn page(
             id,
             limit,
             connected,
+            words,
         )
         .fetch_all(connection)
         .await?
