@@ -13,7 +13,8 @@ export const SCHEMES = ['light', 'dark'];
 /** A browser from which nothing leaves this machine. */
 export const browser = () => chromium.launch({
   executablePath: '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost'],
+  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking',
+    '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost'],
 });
 
 /** A tab, signed in. `foreign` collects the requests to other hosts. */
@@ -74,6 +75,9 @@ export async function pages(dev, page) {
     ['sandbox', dev.sandbox_url],
   ]);
 }
+
+/** Its attempts are as many as the time of day allows for. */
+export const UNSTEADY = 'message-waiting';
 
 /** Opens a page. The form to sign in is for those who aren't. */
 export async function open(page, name, url) {

@@ -89,7 +89,8 @@ export function encode({ width, height, pixels }, colours) {
   header[9] = PALETTE;
   const table = Buffer.alloc(palette.length * 3);
   palette.forEach((colour, place) => table.writeUIntBE(colour, place * 3, 3));
-  const parts = [['IHDR', header], ['PLTE', table], ['IDAT', deflateSync(data, { level: 9 })], ['IEND', Buffer.alloc(0)]];
+  const content = deflateSync(data, { level: 9 });
+  const parts = [['IHDR', header], ['PLTE', table], ['IDAT', content], ['IEND', Buffer.alloc(0)]];
   return Buffer.concat([SIGNATURE, ...parts.map(([name, content]) => chunk(name, content))]);
 }
 

@@ -18,14 +18,14 @@ const DIFFERENCE = 16;
 /** The share of such blocks from which on a picture is another one. */
 const SHARE = 0.03;
 
-/** What documents show: the page, its size, and what is clicked before. */
+/** What documents show: the page, and its size. */
 const SHOWN = [
   ['portal-overview', 'overview', { width: 1280, height: 900 }],
   ['portal-message', 'message-waiting', { width: 1280, height: 900 }],
   ['portal-billing', 'billing', { width: 1280, height: 700 }],
   ['connect-page', 'connect', { width: 640, height: 900 }],
   ['sandbox', 'sandbox', { width: 1000, height: 600 }],
-  ['reference', 'docs', { width: 1280, height: 900 }],
+  ['api-reference', 'docs', { width: 1280, height: 900 }],
 ];
 
 const [announcement, folder] = process.argv.slice(2);
