@@ -19,6 +19,7 @@
 # make fuzz-corpus  writes the committed corpora anew from all that the fuzzer has found
 # make sqlx      writes .sqlx anew after a query or a migration has changed
 # make command-line  writes docs/command-line.md anew after a command or an option has changed
+# make pictures  takes docs/images anew, after a page has changed (Debian 12, as root)
 # make vendor   fetches the portal's scripts anew, at the versions of assets/vendor/VERSIONS
 # make advisories  known vulnerabilities of the dependencies (fetches their database, and does without it offline)
 
@@ -27,7 +28,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container walk dist crash chaos upgrade bench bench-logs fuzz fuzz-corpus check sqlx command-line vendor advisories compiler postgres clients
+.PHONY: dev test container walk dist crash chaos upgrade bench bench-logs fuzz fuzz-corpus check sqlx command-line pictures vendor advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -87,6 +88,13 @@ sqlx: compiler postgres
 command-line: compiler
 	cargo build --locked --quiet
 	tools/command-line $${CARGO_TARGET_DIR:-target}/debug/mailgate
+
+# The font is for the Japanese of the connect page.
+pictures: compiler postgres
+	@tests/peers/install
+	@tools/debian-packages fonts-vlgothic
+	cargo build --locked --quiet
+	tools/pictures $${CARGO_TARGET_DIR:-target}/debug/mailgate
 
 vendor:
 	tools/vendor

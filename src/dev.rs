@@ -152,6 +152,7 @@ async fn with_database(
     let preset = preset(&database.url(DATABASE), &home.seal_key()?, files);
     let mut settings = load(options, preset, sandbox_sections(early, &provider, files))?;
     settings.http_own_hosts_only = true;
+    settings.portal.shows_components = true;
     if settings.database.url.expose_secret() != database.url(DATABASE) {
         return Err(DevError::ForeignDatabase);
     }

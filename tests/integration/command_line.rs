@@ -6,6 +6,7 @@ mod dev_again;
 mod healthcheck;
 mod memory;
 mod open_files;
+mod pictures;
 pub mod process;
 mod seeded;
 pub mod serve;

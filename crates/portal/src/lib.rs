@@ -7,6 +7,7 @@
 
 mod apps;
 mod billing;
+mod components;
 mod mailboxes;
 mod messages;
 mod overview;

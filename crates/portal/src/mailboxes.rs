@@ -95,7 +95,7 @@ impl Row {
 
 /// A status to choose.
 struct Choice {
-    query: String,
+    path: String,
     word: &'static str,
     count: String,
     is_chosen: bool,
@@ -153,7 +153,7 @@ pub(super) async fn list(
         .await?;
     let of_status = |status: &str| query(&[("app", &app), ("q", &asked.q), ("status", status)]);
     let choices = STATES.map(|(value, word)| Choice {
-        query: of_status(value),
+        path: format!("{}?{}", Section::Mailboxes.path(), of_status(value)),
         word,
         count: counted(match value {
             "connected" => connected,

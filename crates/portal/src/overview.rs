@@ -2,7 +2,7 @@
 //! is loaded separately, so that one failure doesn't hide the others.
 
 mod attention;
-mod plots;
+pub(super) mod plots;
 mod tiles;
 
 use askama::Template;

@@ -6,7 +6,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use super::{apps, billing, mailboxes, messages, overview, page, settings, sign_in, webhooks};
+use super::{
+    apps, billing, components, mailboxes, messages, overview, page, settings, sign_in, webhooks,
+};
 use crate::PortalState;
 use crate::page::see;
 
@@ -75,6 +77,7 @@ pub fn router(state: PortalState) -> Router {
         .merge(billing_routes())
         .merge(webhook_routes())
         .merge(mailbox_routes())
+        .merge(developers_routes(&state))
         .route("/portal/assets/{file}", get(page::assets::serve))
         .route("/portal/", get(async || see("/portal")))
         .route("/portal/{*rest}", any(page::problem::nothing_here))
@@ -83,6 +86,15 @@ pub fn router(state: PortalState) -> Router {
         .layer(CatchPanicLayer::custom(page::problem::panicked))
         .layer(from_fn_with_state(state.clone(), page::requests::frame))
         .with_state(state)
+}
+
+/// Empty outside of `mailgate dev`.
+fn developers_routes(state: &PortalState) -> Router<PortalState> {
+    if state.settings.shows_components {
+        Router::new().route("/portal/_components", get(components::show))
+    } else {
+        Router::new()
+    }
 }
 
 fn app_routes() -> Router<PortalState> {

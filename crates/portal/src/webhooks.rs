@@ -7,7 +7,7 @@ mod indented;
 pub(super) mod replay;
 pub(super) mod secret;
 pub(super) mod webhook;
-mod week;
+pub(super) mod week;
 
 use askama::Template;
 use axum::extract::State;

@@ -15,6 +15,8 @@ pub struct PortalSettings {
     pub support_url: String,
     /// The portal's URL for subscribers, without a trailing slash; empty: `/portal` below `http.base_url`.
     pub base_url: String,
+    /// Whether it has a page of all its components, for whoever changes the look; set by `mailgate dev`.
+    pub shows_components: bool,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
@@ -23,6 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
         name: reader.text("portal.name"),
         support_url: reader.url("portal.support_url"),
         base_url: reader.url("portal.base_url"),
+        shows_components: false,
     }
 }
 

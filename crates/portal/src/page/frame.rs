@@ -1,10 +1,12 @@
 //! The frame of every page: the navigation, the app switcher, and the banners.
 
+use sqlx::types::Uuid;
 use url::form_urlencoded::Serializer;
 
 use crate::PortalState;
 use crate::billing::words::banner::{Banner, banner};
 use mailgate_domain::accounts::{NamedApp, Subscriber};
+use mailgate_types::ids::AppId;
 use mailgate_types::secrets::SessionToken;
 
 /// Apps in the switcher, besides the selected one.
@@ -133,6 +135,30 @@ impl Frame {
             name: name.map_or(NAME, |name| name).to_owned(),
             support_url: state.settings.support_url.clone(),
             inside: None,
+        }
+    }
+
+    /// Around invented content, as if somebody had signed in.
+    pub(crate) fn example(state: &PortalState, title: &str) -> Self {
+        let section = Section::Overview;
+        let inside = Inside {
+            section,
+            label: "Example".to_owned(),
+            apps: vec![NamedApp {
+                id: AppId(Uuid::nil()),
+                slug: "example".to_owned(),
+                name: "Example app".to_owned(),
+                pushable_key: String::new(),
+            }],
+            app: None,
+            is_billed: true,
+            suspension: Some("an invented reason".to_owned()),
+            banner: None,
+        };
+        Self {
+            trail: vec![(section.name().to_owned(), section.path().to_owned())],
+            inside: Some(inside),
+            ..Self::outside(state, title)
         }
     }
 

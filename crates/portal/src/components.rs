@@ -1,0 +1,126 @@
+//! Every component of the pages with invented content, for whoever changes the look. Only `mailgate dev` serves it; it
+//! reads nothing of a subscriber, so it needs no session.
+
+mod examples;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+
+use super::PortalState;
+use super::page::page;
+use crate::overview::plots::Plot;
+use crate::page::frame::Frame;
+use crate::page::said::Said;
+use crate::page::words::{Moment, Status};
+use crate::page::wrong::Wrong;
+use crate::webhooks::week::Week;
+
+/// A message's row.
+struct Row {
+    id: &'static str,
+    to: &'static str,
+    status: Status,
+    subject: &'static str,
+    at: Moment,
+}
+
+/// A number of the overview.
+struct Tile {
+    name: &'static str,
+    number: &'static str,
+    note: &'static str,
+    path: &'static str,
+}
+
+/// Something that needs attention.
+struct Item {
+    status: Status,
+    words: &'static str,
+    since: Option<Moment>,
+    path: &'static str,
+    action: &'static str,
+}
+
+/// An event on the timeline.
+struct Happening {
+    at: Option<Moment>,
+    title: &'static str,
+    status: Status,
+    text: &'static str,
+    path: &'static str,
+}
+
+/// What a failure means.
+struct Explanation {
+    meaning: &'static str,
+    action: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "components.html")]
+struct ComponentsPage {
+    frame: Frame,
+    badges: Vec<Status>,
+    said: [Said; 3],
+    tiles: [Tile; 4],
+    attention: [Item; 3],
+    plot: Plot,
+    week: Week,
+    rows: Vec<Row>,
+    happenings: [Happening; 5],
+    explanation: Explanation,
+    /// A key that begins like none of ours.
+    key: &'static str,
+    /// The same, masked.
+    masked: &'static str,
+    used_at: Option<Moment>,
+    never: Option<Moment>,
+    wrong: Wrong,
+    right: Wrong,
+    previous: Option<&'static str>,
+    next: Option<&'static str>,
+    now: Moment,
+    chosen: &'static str,
+}
+
+impl ComponentsPage {
+    fn new(frame: Frame, now: DateTime<Utc>) -> Self {
+        Self {
+            frame,
+            badges: examples::badges(),
+            said: examples::said(),
+            tiles: examples::tiles(),
+            attention: examples::attention(now),
+            plot: examples::plot(),
+            week: examples::week(),
+            rows: examples::rows(now),
+            happenings: examples::happenings(now),
+            explanation: Explanation {
+                meaning: "The recipient's mailbox is full.",
+                action: "The gateway tries again for two days.",
+            },
+            key: "example-4f9d1c7b2a60",
+            masked: "",
+            used_at: Some(Moment::new(now)),
+            never: None,
+            wrong: examples::wrong(),
+            right: Wrong::default(),
+            previous: Some("page=previous"),
+            next: Some("page=next"),
+            now: Moment::new(now),
+            chosen: "one",
+        }
+    }
+}
+
+/// Shows them.
+pub(super) async fn show(State(state): State<PortalState>) -> Response {
+    let frame = Frame::example(&state, "Components");
+    page(
+        StatusCode::OK,
+        &ComponentsPage::new(frame, state.clock.now()),
+    )
+}
