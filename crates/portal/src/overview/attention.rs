@@ -86,7 +86,7 @@ pub(crate) async fn attention(
         ),
         since: Some(Moment::new(mailbox.at)),
         path: format!("/portal/mailboxes/{}", mailbox.id),
-        action: "Reconnect it",
+        action: "Reconnect mailbox",
     });
     attention.add("Failing webhooks", endpoints, |endpoint| Item {
         status: bad("Failing"),
@@ -102,7 +102,7 @@ pub(crate) async fn attention(
         action: "View failures",
     });
     let waiting = usage.map(|usage| Vec::from_iter((usage.messages > 0).then_some(usage)));
-    attention.add("Waiting mail", waiting, |usage| Item {
+    attention.add("Waiting messages", waiting, |usage| Item {
         status: Status {
             word: "Waiting",
             class: "busy",
@@ -110,13 +110,13 @@ pub(crate) async fn attention(
         words: match usage.messages {
             1 => "1 message waiting.".to_owned(),
             messages => format!(
-                "{} messages waiting in all apps, scheduled ones included.",
+                "{} messages waiting in all apps, including scheduled ones.",
                 number(messages)
             ),
         },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),
-        action: "View messages to be retried",
+        action: "View retrying messages",
     });
     attention
 }

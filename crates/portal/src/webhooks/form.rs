@@ -102,9 +102,9 @@ async fn form(
         StatusCode::UNPROCESSABLE_ENTITY
     };
     let title = if changed.is_some() {
-        "Change the webhook"
+        "Edit webhook"
     } else {
-        "Add a webhook"
+        "Add webhook"
     };
     let given = Some(filled.app.as_str()).filter(|app| !app.is_empty());
     let section = Section::Webhooks;

@@ -63,7 +63,7 @@ impl Attempt {
             number: delivery.attempt_number,
             status: outcome(delivery.success),
             answer: (delivery.http_status)
-                .map_or_else(|| "No answer".to_owned(), |status| status.to_string()),
+                .map_or_else(|| "No response".to_owned(), |status| status.to_string()),
             duration: format!("{} ms", number(delivery.duration_ms)),
             at: Moment::new(delivery.delivered_at),
         }
