@@ -79,7 +79,7 @@ pub(crate) async fn attention(
     attention.add("Disconnected mailboxes", mailboxes, |mailbox| Item {
         status: bad("Disconnected"),
         words: format!(
-            "{} of {}: {}.",
+            "{} ({}): {}.",
             mailbox.email,
             mailbox.app_name,
             why(&mailbox.reason)
@@ -91,7 +91,7 @@ pub(crate) async fn attention(
     attention.add("Failing webhooks", endpoints, |endpoint| Item {
         status: bad("Failing"),
         words: format!(
-            "{} of {}: {} of {} deliveries failed in 24 h.",
+            "{} ({}): {} of {} deliveries failed in 24 h.",
             endpoint.url,
             endpoint.app_name,
             number(endpoint.failures),
@@ -123,10 +123,10 @@ pub(crate) async fn attention(
 
 fn why(reason: &str) -> &'static str {
     match reason {
-        "invalid_grant" => "its access was withdrawn or has expired",
-        "interaction_required" => "its owner must act at the provider",
-        "consent_required" => "its owner must agree again",
-        "login_required" => "its owner must sign in again",
-        _ => "it must be reconnected",
+        "invalid_grant" => "access was withdrawn or has expired",
+        "interaction_required" => "the owner must act at the provider",
+        "consent_required" => "the owner must consent again",
+        "login_required" => "the owner must sign in again",
+        _ => "the owner must reconnect it",
     }
 }

@@ -1,6 +1,7 @@
 //! The audit log: a page of it, in words, with its filters.
 
 mod group;
+mod known;
 mod words;
 
 use serde::Deserialize;
@@ -11,10 +12,11 @@ use crate::page::frame::query;
 use crate::page::session::Session;
 use crate::page::words::Moment;
 use group::Group;
+use known::Known;
 use mailgate_domain::reports::{AuditFilter, StoredEntry};
 use mailgate_types::audit::Actor;
 use mailgate_types::ids::{ApiSecretId, AuditEntryId};
-use words::{Known, Told};
+use words::Told;
 
 /// Entries per page.
 const ENTRIES: usize = 20;

@@ -1,6 +1,9 @@
 use serde_json::json;
+use sqlx::types::Uuid;
 
 use super::*;
+use mailgate_domain::reports::{AuditObject, StoredEntry};
+use mailgate_types::ids::{CredentialId, SendKeyId, WebhookConfigId};
 
 const ID: Uuid = Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0001);
 
