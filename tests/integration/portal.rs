@@ -1,6 +1,7 @@
 //! The portal: who gets in, what it shows, and what it keeps to itself.
 
 mod apps;
+mod audit_log;
 mod billing;
 mod explained;
 mod keys;

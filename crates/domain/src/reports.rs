@@ -6,6 +6,7 @@
 //! shows: the cost doesn't depend on the number of rows.
 
 mod audit;
+mod audit_objects;
 mod by_mailbox;
 mod calendar;
 mod counters;
@@ -49,7 +50,7 @@ pub use export::{Export, ExportError, ScheduledExport};
 pub use filter::{Filter, Search};
 pub use log_detail::{FoundMessage, LogDetail};
 pub use logs::{LogPage, Position, Start};
-pub use mailgate_storage::audit_entries::StoredEntry;
+pub use mailgate_storage::audit_entries::{AuditObject, StoredEntry};
 pub use mailgate_storage::bounces::LoggedBounce;
 pub use mailgate_storage::email_attempts::LoggedAttempt;
 pub use mailgate_storage::email_counters::Counts as MessageCounts;

@@ -217,7 +217,9 @@ fn price_words(price: &UnitPrice, mailboxes: i64) -> Vec<String> {
         }
         None => vec![format!("{unit} per connected mailbox {per}{before}")],
     };
-    words.push("Mailboxes that are connected or disconnected within a period are billed for their part of it.".to_owned());
+    words.push(
+        "Mailboxes connected or disconnected during a period are billed pro rata.".to_owned(),
+    );
     words
 }
 
@@ -228,7 +230,7 @@ impl SavedCard {
             ("card", brand) => brand_name(brand),
             ("sepa_debit", _) => "SEPA Direct Debit".to_owned(),
             ("us_bank_account", _) => "Bank account".to_owned(),
-            ("", _) => "A payment method is saved".to_owned(),
+            ("", _) => "Saved payment method".to_owned(),
             (kind, _) => capitalized(kind),
         };
         let name = if method.last4.is_empty() {

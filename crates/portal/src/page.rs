@@ -1,6 +1,7 @@
 //! A page as a response.
 
 pub(super) mod assets;
+pub(crate) mod browser;
 pub(super) mod fields;
 pub(super) mod frame;
 pub(super) mod key_form;

@@ -1,9 +1,10 @@
-//! The settings: name and address, the API secret behind its forms, the sessions, and the audit trail.
+//! The settings: name and address, the API secret behind its forms, the sessions, and the audit log.
 
 pub(super) mod api_secrets;
 pub(super) mod email_change;
 pub(super) mod secret;
 pub(super) mod sessions;
+mod trail;
 
 use askama::Template;
 use axum::extract::State;
@@ -13,29 +14,19 @@ use serde::Deserialize;
 
 use super::PortalState;
 use super::page::{page, see};
+use crate::page::browser::browser;
 use crate::page::fields::{Asked, Common, Sent, label};
-use crate::page::frame::{Frame, Section, query};
+use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::said::Said;
 use crate::page::session::{Guest, Session};
 use crate::page::words::Moment;
 use api_secrets::SecretRow;
 use mailgate_domain::accounts::{EmailChangeError, PortalSession, SubscriberChange};
-use mailgate_domain::reports::{AuditFilter, StoredEntry};
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::sign_in::SignedInBy;
 use secret::{Proof, check};
-
-/// Audit trail entries per page.
-const ENTRIES: usize = 20;
-
-/// The page's query.
-#[derive(Default, Deserialize)]
-pub(super) struct InTrail {
-    #[serde(default)]
-    before: String,
-}
+use trail::{Trail, TrailQuery};
 
 /// The form.
 #[derive(Deserialize)]
@@ -51,6 +42,7 @@ struct OpenSession {
     id: String,
     is_this: bool,
     browser: String,
+    user_agent: String,
     address: String,
     by: &'static str,
     created_at: Moment,
@@ -62,42 +54,16 @@ impl OpenSession {
         Self {
             is_this: session.id == this.id,
             id: session.id.to_string(),
-            browser: session.user_agent,
+            browser: browser(&session.user_agent),
+            user_agent: session.user_agent,
             address: session.address,
             by: match session.by {
                 SignedInBy::ApiSecret => "API secret",
-                SignedInBy::Link => "Mailed link",
+                SignedInBy::Link => "Emailed link",
                 SignedInBy::Minted => "Link",
             },
             created_at: Moment::new(session.created_at),
             last_used_at: Moment::new(session.last_used_at),
-        }
-    }
-}
-
-/// An audit trail entry in the table.
-struct Entry {
-    at: Moment,
-    action: String,
-    actor: String,
-    address: String,
-    app: String,
-    target: String,
-}
-
-impl Entry {
-    fn new(entry: StoredEntry) -> Self {
-        let at = AuditEntryId(entry.id).moment().unwrap_or_default();
-        Self {
-            at: Moment::new(at),
-            action: entry.action,
-            actor: match entry.api_secret_id {
-                Some(id) => format!("{} ({})", entry.actor, ApiSecretId(id)),
-                None => entry.actor,
-            },
-            address: entry.address.unwrap_or_default(),
-            app: entry.app_slug.unwrap_or_default(),
-            target: entry.target.unwrap_or_default(),
         }
     }
 }
@@ -122,11 +88,7 @@ struct SettingsPage {
     is_fresh: bool,
     secrets: Vec<SecretRow>,
     sessions: Vec<OpenSession>,
-    entries: Vec<Entry>,
-    /// Whether these are the newest.
-    is_first: bool,
-    /// The query of the older entries.
-    older: Option<String>,
+    trail: Trail,
 }
 
 /// Shows the page.
@@ -134,7 +96,7 @@ pub(super) async fn show(
     session: Session,
     State(state): State<PortalState>,
     Asked(common): Asked<Common>,
-    Asked(trail): Asked<InTrail>,
+    Asked(trail): Asked<TrailQuery>,
 ) -> Result<Response, PortalProblem> {
     let mut body = read(&state, &session, &trail).await?;
     body.said = common.said();
@@ -145,22 +107,11 @@ pub(super) async fn show(
 async fn read(
     state: &PortalState,
     session: &Session,
-    trail: &InTrail,
+    asked: &TrailQuery,
 ) -> Result<SettingsPage, PortalProblem> {
-    let filter = AuditFilter {
-        older_than: trail.before.parse().ok(),
-        ..AuditFilter::default()
-    };
     let sessions = state.accounts.portal_sessions(session.id()).await?;
-    let page = state
-        .reports
-        .audit(session.id(), &filter, ENTRIES, 0)
-        .await?;
-    let oldest = page.entries.last().filter(|_| page.has_more);
-    let older = oldest.map(|entry| {
-        let id = AuditEntryId(entry.id).to_string();
-        query(&[("before", &id)])
-    });
+    let secrets = api_secrets::rows(state, session).await?;
+    let trail = Trail::load(state, session, asked, &secrets).await?;
     Ok(SettingsPage {
         frame: Frame::load(
             state,
@@ -171,7 +122,7 @@ async fn read(
         )
         .await,
         said: Said::default(),
-        tab: "account",
+        tab: if asked.is_given() { "audit" } else { "account" },
         wrong: Vec::new(),
         label: session.subscriber.label.clone(),
         email: session.subscriber.email.clone(),
@@ -179,13 +130,11 @@ async fn read(
         subscriber_id: session.id().to_string(),
         guards_email: state.sign_in_mail.is_some() && !session.is_fresh(state.clock.now()),
         is_fresh: session.is_fresh(state.clock.now()),
-        secrets: api_secrets::rows(state, session).await?,
+        secrets,
         sessions: (sessions.into_iter())
             .map(|open| OpenSession::new(open, &session.open))
             .collect(),
-        entries: page.entries.into_iter().map(Entry::new).collect(),
-        older,
-        is_first: filter.older_than.is_none(),
+        trail,
     })
 }
 
@@ -203,7 +152,7 @@ pub(super) async fn change(
     let (label, email) = match (label, email) {
         (Ok(label), Ok(email)) => (label, email),
         (label, email) => {
-            let mut body = read(&state, &session, &InTrail::default()).await?;
+            let mut body = read(&state, &session, &TrailQuery::default()).await?;
             body.wrong = label.err().into_iter().chain(email.err()).collect();
             (body.label, body.email) = (sent.label, sent.email);
             return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body));

@@ -158,6 +158,41 @@ pub async fn list(
     .await
 }
 
+/// An object of entries that still exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditObject {
+    /// Its UUID.
+    pub id: Uuid,
+    /// An app's or a send key's name, a mailbox's address, a webhook configuration's URL, or a message's recipient.
+    pub name: String,
+    /// The slug of its app.
+    pub slug: String,
+}
+
+/// The subscriber's apps, mailboxes, webhook configurations, additional send keys and logged messages among these.
+pub async fn objects(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    ids: &[Uuid],
+) -> Result<Vec<AuditObject>, sqlx::Error> {
+    sqlx::query_as!(
+        AuditObject,
+        r#"SELECT found.id AS "id!", found.name AS "name!", slug AS "slug!"
+           FROM (
+               SELECT id, id AS app_id, name FROM apps WHERE id = ANY($2)
+               UNION ALL SELECT id, app_id, email FROM mailboxes WHERE id = ANY($2)
+               UNION ALL SELECT id, app_id, url FROM webhook_configs WHERE id = ANY($2)
+               UNION ALL SELECT id, app_id, name FROM send_keys WHERE id = ANY($2)
+               UNION ALL SELECT id, app_id, to_address FROM email_logs WHERE id = ANY($2)
+           ) AS found JOIN apps ON apps.id = found.app_id
+           WHERE apps.subscriber_id = $1"#,
+        subscriber.0,
+        ids,
+    )
+    .fetch_all(connection)
+    .await
+}
+
 /// The subscriber's deleted app that had this slug most recently.
 pub async fn find_deleted_app(
     connection: &mut PgConnection,

@@ -138,7 +138,9 @@ async fn back_to_where_they_came_from() {
         Step::goto(link.as_str()),
     ];
     steps.extend(connect("from-nowhere"));
-    steps.push(Step::expect_text("Go back to Demo now"));
+    steps.push(Step::expect_text(
+        "You can close this page and return to Demo",
+    ));
     Browser::phone().run(&steps).await;
     gateway.stop().await;
 }

@@ -87,7 +87,7 @@ async fn a_send_key_is_shown_once() {
         (
             with("allowed_addresses", "nowhere"),
             422,
-            "IP addresses or networks",
+            "IP addresses or CIDR ranges",
         ),
         (
             with("credential_ids", "cred_01h2xcejqtf2nbrexx3vqjhp41"),

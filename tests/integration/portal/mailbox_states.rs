@@ -53,7 +53,7 @@ async fn a_mailbox_is_shown_reconnected_and_disconnected() {
     let done = format!("{mailbox}?done=disconnected");
     assert_eq!((page.status, page.location()), (303, done.as_str()));
     let page = visitor.get(&done).await;
-    for words in ["Disconnected", "You disconnected it"] {
+    for words in ["Disconnected", "You disconnected this mailbox"] {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     let (action, actor, address): (String, String, Option<String>) =

@@ -48,7 +48,7 @@ async fn the_link_signs_its_reader_in() {
     let gateway = gateway().await;
     let mut visitor = Visitor::new(&gateway.daemon.base_url);
     let form = visitor.get("/portal/sign-in").await;
-    assert!(form.text.contains("Mail me a link"), "{}", form.text);
+    assert!(form.text.contains("Email me a link"), "{}", form.text);
     // Another spelling of the case is the same account.
     let asked = [("email", " Owner@Example.com ")];
     let page = visitor.post("/portal/sign-in-mail", &asked).await;

@@ -48,10 +48,10 @@ async fn a_renewed_secret_is_shown_and_ends_other_browsers() {
             Step::expect_url("/portal$"),
             Step::goto(format!("{base}/portal/settings/api-secret/renew")),
             Step::fill("#api-secret", &secret),
-            Step::click("role=button[name=\"Renew\"]"),
+            Step::click("role=button[name=\"Rotate API secret\"]"),
             Step::Read("main".to_owned()),
             Step::goto(format!("{base}/portal/settings")),
-            Step::expect_text("api_secret.renewed"),
+            Step::expect_text("API secret rotated"),
             Step::expect_text("127.0.0.1"),
         ])
         .await;

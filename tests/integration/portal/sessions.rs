@@ -64,7 +64,13 @@ async fn a_renewed_api_secret_ends_the_others() {
     assert_eq!(one.get("/portal").await.status, 200);
     assert_eq!(other.get("/portal").await.status, 303);
     let settings = one.get("/portal/settings").await.text;
-    for words in ["api_secret.renewed", "api_secret.revealed", "127.0.0.1"] {
+    for words in [
+        "API secret rotated",
+        "api_secret.renewed",
+        "API secret revealed",
+        "api_secret.revealed",
+        "127.0.0.1",
+    ] {
         assert!(settings.contains(words), "{settings}");
     }
     gateway.stop().await;

@@ -112,6 +112,7 @@ async fn a_webhook_is_tested_paused_changed_and_deleted() {
     assert_eq!(page.location(), format!("{hook}?done=test-failed"));
     let page = visitor.get(page.location()).await;
     hides_all(&page);
+    page.says(&["Test failed: your endpoint answered 500."]);
     assert!(
         page.text.contains("500") && page.text.contains("1 attempt."),
         "{}",

@@ -33,7 +33,7 @@ async fn a_sign_in_link_renews_in_the_same_step() {
     visitor.post("/portal/sign-in-mail", &asked).await;
     let link = path(&mail(&gateway, OWNER, "Sign in", 1).await);
     let page = visitor.get(&link).await;
-    let offer = "Sign in and renew the API secret";
+    let offer = "Sign in and rotate the API secret";
     assert!(page.text.contains(offer), "{}", page.text);
     // Both or nothing: what fails leaves the link as it was.
     let mut database = gateway.database().await;
@@ -91,7 +91,7 @@ async fn an_address_is_taken_back_and_the_secret_renewed_in_one_step() {
 
     let ada = Visitor::new(&gateway.daemon.base_url);
     let page = ada.get(&undo).await;
-    let offer = "Restore it and renew the API secret";
+    let offer = "Restore the address and rotate the API secret";
     assert!(page.text.contains(offer), "{}", page.text);
     let page = ada.post(&undo, &RENEW).await;
     shows_new_secret(&gateway, &page, &stolen.secret).await;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{AppReference, Reports};
 use mailgate_storage::apps;
 use mailgate_storage::audit_entries::{self, Range, StoredEntry};
-use mailgate_types::audit::AuditAction;
+use mailgate_types::audit::{Actor, AuditAction};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
 /// Selects entries.
@@ -15,8 +15,10 @@ use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 pub struct AuditFilter {
     /// Of one app, which may be deleted.
     pub app: Option<AppReference>,
-    /// Of one kind of change.
-    pub action: Option<AuditAction>,
+    /// Of these kinds of changes; empty: of all.
+    pub actions: Vec<AuditAction>,
+    /// By this actor.
+    pub actor: Option<Actor>,
     /// From this time on.
     pub from: Option<DateTime<Utc>>,
     /// Before this time.
@@ -26,7 +28,12 @@ pub struct AuditFilter {
 }
 
 impl AuditFilter {
-    fn range<'a>(&self, app: Option<AppId>, actions: &'a [AuditAction]) -> Range<'a> {
+    fn range(&self, app: Option<AppId>) -> Range<'_> {
+        let actions = if self.actions.is_empty() {
+            &AuditAction::ALL[..]
+        } else {
+            &self.actions
+        };
         let before = self.before.map_or(Uuid::max(), lowest_uuid_at);
         Range {
             app,
@@ -42,12 +49,17 @@ impl AuditFilter {
 pub struct AuditPage {
     /// Newest first.
     pub entries: Vec<StoredEntry>,
-    /// Whether there are older ones.
-    pub has_more: bool,
+    /// The older ones are older than this entry; `None`: there are none.
+    pub next: Option<AuditEntryId>,
 }
 
+/// Entries that a page reads to find those of an actor. No index has the actor: without a bound, a page of a rare one
+/// would read the whole trail.
+const SEARCHED: usize = 1_000;
+
 impl Reports {
-    /// A page of a subscriber's audit trail.
+    /// A page of a subscriber's audit trail, without the first `offset` entries. With an actor it may have fewer than
+    /// `limit` entries although older ones match, and `offset` skips those of other actors too.
     pub async fn audit(
         &self,
         subscriber: SubscriberId,
@@ -63,16 +75,30 @@ impl Reports {
                 None => return Ok(AuditPage::default()),
             },
         };
-        let one = filter.action.map(|action| [action]);
-        let actions = one.as_ref().map_or(&AuditAction::ALL[..], |one| &one[..]);
-        let range = filter.range(app, actions);
-        // One more than is shown, to find out whether there are older ones.
-        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let read = if filter.actor.is_some() {
+            SEARCHED
+        } else {
+            limit
+        };
+        // One more than is read, to find out whether there are older ones.
+        let wanted = i64::try_from(read).unwrap_or(i64::MAX).saturating_add(1);
+        let range = filter.range(app);
         let mut entries =
             audit_entries::list(&mut connection, subscriber, range, offset, wanted).await?;
-        let has_more = entries.len() > limit;
-        entries.truncate(limit);
-        Ok(AuditPage { entries, has_more })
+        let has_more = entries.len() > read;
+        entries.truncate(read);
+        let last = entries.last().map(|entry| entry.id);
+        if let Some(actor) = filter.actor {
+            entries.retain(|entry| entry.actor == actor.as_str());
+        }
+        let next = if entries.len() > limit {
+            entries.truncate(limit);
+            entries.last().map(|entry| entry.id)
+        } else {
+            last.filter(|_| has_more)
+        };
+        let next = next.map(AuditEntryId);
+        Ok(AuditPage { entries, next })
     }
 }
 

@@ -43,6 +43,9 @@ struct RenewPage {
     frame: Frame,
     path: String,
     key: &'static str,
+    name: &'static str,
+    /// Key or secret.
+    noun: &'static str,
     warning: &'static str,
     is_fresh: bool,
     /// The fingerprint of the current key when the page was made.
@@ -112,21 +115,24 @@ pub(crate) async fn confirm(
     State(state): State<PortalState>,
 ) -> Result<Response, PortalProblem> {
     let which = of.read()?;
-    let (title, key, warning) = match which {
+    let (title, key, name, warning) = match which {
         AppKey::Send => (
-            "Renew the send key?",
+            "Rotate the send key?",
             "send-key",
-            "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until you update them.",
+            "send key",
+            "You get a new send key. The current key stops working immediately for REST and SMTP: programs that use it can't send until you update them.",
         ),
         AppKey::Webhook => (
-            "Renew the webhook secret?",
+            "Rotate the webhook secret?",
             "webhook-secret",
-            "You get a new webhook secret. Deliveries are signed with both for 24 hours: change your receiver by then.",
+            "webhook secret",
+            "You get a new webhook secret. Deliveries are signed with both secrets for 24 hours: update your receiver by then.",
         ),
         AppKey::Pushable => (
-            "Renew the pushable key?",
+            "Rotate the pushable key?",
             "pushable-key",
-            "You get a new pushable key. Connect links with the current one stop working, and programs must use the new one.",
+            "pushable key",
+            "You get a new pushable key. Connect links with the current key stop working, and your programs must use the new key.",
         ),
     };
     let last = state.accounts.key_mark(owned.app.id, which).await?;
@@ -137,6 +143,12 @@ pub(crate) async fn confirm(
         // The pushable key isn't secret.
         is_fresh: key == "pushable-key" || owned.session.is_fresh(state.clock.now()),
         key,
+        name,
+        noun: if which == AppKey::Webhook {
+            "secret"
+        } else {
+            "key"
+        },
         warning,
         last: last.ok_or_else(PortalProblem::not_found)?,
     };
@@ -175,6 +187,6 @@ pub(crate) async fn renew(
         };
         with_webhook_secret(AppPage::load(&state, &owned).await, &renewed)
     };
-    body.said = Said::good("The key is renewed.");
+    body.said = Said::good("Key rotated.");
     Ok(page(StatusCode::OK, &body))
 }

@@ -107,7 +107,7 @@ async fn form(
             email: user.email,
         }
     });
-    let title = "Add a send key";
+    let title = "Add send key";
     let body = FormPage {
         frame: Frame::load(state, subscriber, Section::Apps, title, Some(slug)).await,
         path: owned.path(),
@@ -142,7 +142,7 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewSendKey, Wrong> {
     let networks = networks.ok().filter(|all| all.len() <= MOST_NETWORKS);
     if networks.is_none() {
         let text =
-            "Enter at most 50 IP addresses or networks such as 192.0.2.0/24, one on each line.";
+            "Enter at most 50 IP addresses or CIDR ranges such as 192.0.2.0/24, one per line.";
         wrong.add("allowed_addresses", text);
     }
     let chosen = values(fields, "credential_ids");
@@ -195,10 +195,11 @@ pub(crate) async fn create(
         Err(error) => return Err(failed(&error)),
     };
     let (subscriber, slug) = (&owned.session.subscriber, &owned.app.slug);
-    let title = "The new send key";
+    let title = "New send key";
     let body = NewKeyPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
-        hint: "Programs use it as X-Send-Key in POST /send, or as the SMTP password.",
+        noun: "key",
+        hint: "Programs send it as X-Send-Key in POST /send, or use it as the SMTP password.",
         value: value.expose(),
         back: Cow::Owned(owned.path()),
     };

@@ -89,7 +89,7 @@ pub(crate) async fn disconnect(
             StatusCode::CONFLICT,
             "mailbox_disconnected",
             "The mailbox is unchanged",
-            "It was already disconnected.",
+            "This mailbox was already disconnected.",
         )
         .leading(
             "Back to the mailbox",

@@ -39,32 +39,32 @@ impl State {
 fn reason(reason: &str) -> (&'static str, &'static str, &'static str) {
     let why = match reason {
         "invalid_grant" => {
-            "The provider ended the access: it was withdrawn, has expired, or the password was changed. Its user must reconnect it."
+            "The provider ended the access: it was withdrawn, has expired, or the password was changed. The user must reconnect the mailbox."
         }
         "interaction_required" => {
-            "The provider requires its user to act in a browser, for example because of an organization's policy. Its user must reconnect it."
+            "The provider requires the user to act in a browser, for example because of an organization's policy. The user must reconnect the mailbox."
         }
         "consent_required" => {
-            "Its user, or an administrator, must agree to the access again. Reconnecting asks for this."
+            "The user, or an administrator, must consent to the access again. Reconnecting the mailbox asks for this."
         }
         "login_required" => {
-            "The provider requires its user to sign in again. Its user must reconnect it."
+            "The provider requires the user to sign in again. The user must reconnect the mailbox."
         }
         "replaced" => {
             return (
                 "Replaced",
                 "plain",
-                "Its user connected another address instead.",
+                "The user connected another address instead.",
             );
         }
         "removed" => {
             return (
                 "Disconnected",
                 "plain",
-                "You disconnected it, here or through the API.",
+                "You disconnected this mailbox, here or through the API.",
             );
         }
-        _ => "Its user must reconnect it.",
+        _ => "The user must reconnect the mailbox.",
     };
     ("Disconnected", "bad", why)
 }

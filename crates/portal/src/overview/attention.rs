@@ -79,19 +79,19 @@ pub(crate) async fn attention(
     attention.add("Disconnected mailboxes", mailboxes, |mailbox| Item {
         status: bad("Disconnected"),
         words: format!(
-            "{} of {}: {}.",
+            "{} ({}): {}.",
             mailbox.email,
             mailbox.app_name,
             why(&mailbox.reason)
         ),
         since: Some(Moment::new(mailbox.at)),
         path: format!("/portal/mailboxes/{}", mailbox.id),
-        action: "Reconnect it",
+        action: "Reconnect mailbox",
     });
     attention.add("Failing webhooks", endpoints, |endpoint| Item {
         status: bad("Failing"),
         words: format!(
-            "{} of {}: {} of {} deliveries failed in 24 h.",
+            "{} ({}): {} of {} deliveries failed in 24 h.",
             endpoint.url,
             endpoint.app_name,
             number(endpoint.failures),
@@ -102,7 +102,7 @@ pub(crate) async fn attention(
         action: "View failures",
     });
     let waiting = usage.map(|usage| Vec::from_iter((usage.messages > 0).then_some(usage)));
-    attention.add("Waiting mail", waiting, |usage| Item {
+    attention.add("Waiting messages", waiting, |usage| Item {
         status: Status {
             word: "Waiting",
             class: "busy",
@@ -110,23 +110,23 @@ pub(crate) async fn attention(
         words: match usage.messages {
             1 => "1 message waiting.".to_owned(),
             messages => format!(
-                "{} messages waiting in all apps, scheduled ones included.",
+                "{} messages waiting in all apps, including scheduled ones.",
                 number(messages)
             ),
         },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),
-        action: "View messages to be retried",
+        action: "View retrying messages",
     });
     attention
 }
 
 fn why(reason: &str) -> &'static str {
     match reason {
-        "invalid_grant" => "its access was withdrawn or has expired",
-        "interaction_required" => "its owner must act at the provider",
-        "consent_required" => "its owner must agree again",
-        "login_required" => "its owner must sign in again",
-        _ => "it must be reconnected",
+        "invalid_grant" => "access was withdrawn or has expired",
+        "interaction_required" => "the owner must act at the provider",
+        "consent_required" => "the owner must consent again",
+        "login_required" => "the owner must sign in again",
+        _ => "the owner must reconnect it",
     }
 }

@@ -112,15 +112,15 @@ fn share(part: i64, all: i64) -> String {
 fn change(now: i64, before: i64) -> String {
     if before == 0 {
         return match now {
-            0 => "as in the week before".to_owned(),
+            0 => "same as the week before".to_owned(),
             _ => "none in the week before".to_owned(),
         };
     }
     let percent = i128::from(now - before) * 100 / i128::from(before);
     match percent {
-        0 => "as in the week before".to_owned(),
-        1.. => format!("+{percent} % on the week before"),
-        _ => format!("−{} % on the week before", -percent),
+        0 => "same as the week before".to_owned(),
+        1.. => format!("+{percent} % vs. the week before"),
+        _ => format!("−{} % vs. the week before", -percent),
     }
 }
 
@@ -139,11 +139,11 @@ mod tests {
             assert_eq!(share(part, all), shown);
         }
         for (now, before, shown) in [
-            (0, 0, "as in the week before"),
+            (0, 0, "same as the week before"),
             (5, 0, "none in the week before"),
-            (15, 10, "+50 % on the week before"),
-            (5, 10, "−50 % on the week before"),
-            (1_000, 1_001, "as in the week before"),
+            (15, 10, "+50 % vs. the week before"),
+            (5, 10, "−50 % vs. the week before"),
+            (1_000, 1_001, "same as the week before"),
         ] {
             assert_eq!(change(now, before), shown);
         }

@@ -111,6 +111,11 @@ impl Common {
         })
     }
 
+    /// Whether this was the last action.
+    pub(crate) fn has_done(&self, done: &str) -> bool {
+        self.done == done
+    }
+
     /// The message for the last action.
     pub(crate) fn said(&self) -> Said {
         Said::of(&self.done)

@@ -47,6 +47,8 @@ pub(crate) fn checked_end(
 #[template(path = "new_key.html")]
 pub(crate) struct NewKeyPage<'a> {
     pub(crate) frame: Frame,
+    /// Key or secret.
+    pub(crate) noun: &'static str,
     /// How to use it.
     pub(crate) hint: &'static str,
     pub(crate) value: &'a str,

@@ -101,7 +101,7 @@ impl PortalProblem {
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "Something went wrong",
-            "Something went wrong on our side. Try again; if it persists, quote this ID.",
+            "Something went wrong on our side. Try again. If the problem persists, ask for help and quote this ID.",
         )
     }
 

@@ -38,34 +38,28 @@ impl Said {
             "email-asked" => {
                 Self::busy("Saved. Confirm the new address: open the link that was mailed to it.")
             }
-            "email-change-stopped" => {
-                Self::good("The change is stopped. The address stays the same.")
-            }
-            "ended" => Self::good("The session is signed out."),
-            "others-ended" => Self::good("All other sessions are signed out."),
+            "email-change-stopped" => Self::good("Change stopped. The address stays the same."),
+            "ended" => Self::good("Session signed out."),
+            "others-ended" => Self::good("All other sessions signed out."),
             "retried" => Self::good("Retrying now."),
             "cancelled" => Self::good("The message is cancelled."),
-            "created" => {
-                Self::good("The app is created. Next: connect a mailbox with a link below.")
-            }
+            "created" => Self::good("App created. Next: connect a mailbox."),
             "key-renewed" => {
-                Self::good("The key is renewed. Connect links with the old one no longer work.")
+                Self::good("Key rotated. Connect links with the old key no longer work.")
             }
-            "key-deleted" => Self::good("The send key is deleted. It stopped working immediately."),
-            "secret-deleted" => {
-                Self::good("The API secret is deleted. It stopped working immediately.")
-            }
-            "app-deleted" => Self::good("The app is deleted."),
+            "key-deleted" => Self::good("Send key deleted. It no longer works."),
+            "secret-deleted" => Self::good("API secret deleted. It no longer works."),
+            "app-deleted" => Self::good("App deleted."),
             "unsuppressed" => Self::good("Removed. Messages to this address are accepted again."),
             "paid" => Self::good("The subscription is active."),
-            "reactivated" => Self::good("There is nothing to pay now."),
+            "reactivated" => Self::good("There is nothing to pay at the moment."),
             "subscription-cancelled" => {
                 Self::good("Cancelled. Sending continues until the period ends.")
             }
-            "paused" => Self::good("The webhook is paused: it receives no new events."),
-            "resumed" => Self::good("The webhook receives events again."),
+            "paused" => Self::good("Webhook paused. It receives no new events."),
+            "resumed" => Self::good("Webhook resumed. It receives events again."),
             "deleted" => Self::good(
-                "The webhook is deleted. Events that have already happened are still delivered.",
+                "Webhook deleted. Events that have already happened are still delivered.",
             ),
             "test-passed" => Self::good("The test event was accepted."),
             "test-failed" => Self::bad("Test failed. Open the delivery below to see the response."),
@@ -76,9 +70,9 @@ impl Said {
                 "The secret was already rotated, and nothing was changed now. Rotate it again if you don't have the new one.",
             ),
             "renewed-before" => Self::busy(
-                "The key was already renewed, and nothing was changed now. Renew it again if you don't have the new one.",
+                "The key was already rotated, and nothing was changed now. Rotate it again if you don't have the new one.",
             ),
-            "disconnected" => Self::good("The mailbox is disconnected. Its waiting messages fail."),
+            "disconnected" => Self::good("Mailbox disconnected. Its waiting messages fail."),
             _ => Self::default(),
         }
     }

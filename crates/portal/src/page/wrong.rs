@@ -18,6 +18,14 @@ impl Wrong {
         self.0.is_empty()
     }
 
+    /// What to do about them.
+    pub(crate) fn fix(&self) -> String {
+        match self.0.len() {
+            1 => "Fix the field marked below.".to_owned(),
+            count => format!("Fix the {count} fields marked below."),
+        }
+    }
+
     /// A field's error.
     pub(crate) fn of(&self, field: &str) -> Option<&str> {
         let found = self.0.iter().find(|(name, _)| *name == field);

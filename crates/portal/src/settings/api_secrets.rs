@@ -81,7 +81,7 @@ async fn form(state: &PortalState, session: &Session, fields: &Fields, wrong: Wr
         name: scope.as_str(),
         checked: chosen.contains(&scope.as_str()),
     });
-    let (section, title) = (Section::Settings, "Add an API secret");
+    let (section, title) = (Section::Settings, "Add API secret");
     let body = FormPage {
         frame: Frame::load(state, &session.subscriber, section, title, None).await,
         name: value(fields, "name").to_owned(),
@@ -105,7 +105,7 @@ fn read(state: &PortalState, fields: &Fields) -> Result<NewApiSecret, Wrong> {
     let is_chosen = |scope: &Scope| values(fields, "scopes").any(|it| it == scope.as_str());
     let scopes: Vec<Scope> = Scope::ALL.into_iter().filter(is_chosen).collect();
     if scopes.is_empty() {
-        wrong.add("scopes", "Choose at least one.");
+        wrong.add("scopes", "Choose at least one scope.");
     }
     if !wrong.is_empty() {
         return Err(wrong);
@@ -148,7 +148,8 @@ pub(crate) async fn create(
     let (section, title) = (Section::Settings, "New API secret");
     let body = NewKeyPage {
         frame: Frame::load(&state, &session.subscriber, section, title, None).await,
-        hint: "Programs use it as X-Api-Secret, within its scopes.",
+        noun: "secret",
+        hint: "Programs send it as X-Api-Secret, and can do what its scopes allow.",
         value: value.expose(),
         back: Cow::Borrowed(SETTINGS),
     };

@@ -160,8 +160,8 @@ fn too_often() -> PortalProblem {
     PortalProblem::new(
         StatusCode::TOO_MANY_REQUESTS,
         "too_many_renewals",
-        "The API secret was renewed too often",
-        "Nothing was changed. It was renewed 60 times within 24 hours: wait, or sign in with a mailed link and renew it then.",
+        "The API secret was rotated too often",
+        "Nothing was changed. It was rotated 60 times within 24 hours: wait, or sign in with a mailed link and rotate it then.",
     )
     .leading("Back to the settings", "/portal/settings")
 }
@@ -171,7 +171,7 @@ pub(crate) async fn confirm_renew(
     session: Session,
     State(state): State<PortalState>,
 ) -> Result<Response, PortalProblem> {
-    let title = "Renew the API secret?";
+    let title = "Rotate the API secret?";
     let minted = state.accounts.minted(&session.subscriber).await?;
     let body = RenewPage {
         since: minted.since.map(Moment::new),
@@ -280,5 +280,5 @@ fn email_moved() -> PortalProblem {
         "The address can't be restored",
         "Nothing was changed. The 72 hours have passed, or a different address would be restored now. Check the page again.",
     )
-    .leading("Renew the API secret", "/portal/settings/api-secret/renew")
+    .leading("Rotate the API secret", "/portal/settings/api-secret/renew")
 }

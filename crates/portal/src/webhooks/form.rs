@@ -102,9 +102,9 @@ async fn form(
         StatusCode::UNPROCESSABLE_ENTITY
     };
     let title = if changed.is_some() {
-        "Change the webhook"
+        "Edit webhook"
     } else {
-        "Add a webhook"
+        "Add webhook"
     };
     let given = Some(filled.app.as_str()).filter(|app| !app.is_empty());
     let section = Section::Webhooks;
@@ -175,7 +175,7 @@ pub(crate) async fn create(
     let app = state.accounts.own_app(session.id(), &filled.app);
     let app = app.await?;
     if app.is_none() {
-        filled.wrong_app = "Choose the app whose events it receives.";
+        filled.wrong_app = "Choose an app.";
     }
     let Some(app) = app.filter(|_| filled.is_right()) else {
         return Ok(form(&state, &session, filled, None).await);

@@ -143,7 +143,7 @@ fn read(sent: &ReplayForm) -> Result<Replay, Vec<String>> {
     let mut wrong = Vec::new();
     let since = Date::parse(sent.since.trim()).map(Date::first);
     if since.is_err() {
-        wrong.push("Enter the first day whose events are delivered again.".to_owned());
+        wrong.push("Enter the first day to replay.".to_owned());
     }
     let until = Some(sent.until.trim()).filter(|until| !until.is_empty());
     let before = until.map(|until| Date::parse(until).map(Date::behind));
@@ -160,7 +160,7 @@ fn read(sent: &ReplayForm) -> Result<Replay, Vec<String>> {
     let cursor = Some(sent.cursor.as_str()).filter(|cursor| !cursor.is_empty());
     let cursor = cursor.map(str::parse);
     if let Some(Err(_)) = cursor {
-        wrong.push("Start the replay again: its position can't be read.".to_owned());
+        wrong.push("Start the replay again: it can't be continued from here.".to_owned());
     }
     match since {
         Some(since) if wrong.is_empty() => Ok(Replay {

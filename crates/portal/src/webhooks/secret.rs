@@ -81,7 +81,7 @@ pub(crate) async fn confirm_rotate(
     Path(id): Path<String>,
 ) -> Result<Response, PortalProblem> {
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
-    let (section, title) = (Section::Webhooks, "Rotate the webhook's secret?");
+    let (section, title) = (Section::Webhooks, "Rotate the webhook secret?");
     let slug = Some(endpoint.slug.as_str());
     let body = RotatePage {
         frame: Frame::load(&state, &session.subscriber, section, title, slug).await,

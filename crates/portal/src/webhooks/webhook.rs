@@ -17,6 +17,7 @@ use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use crate::webhooks::{events, find, path, status};
 use mailgate_domain::webhooks::{Delivery, DeliveryFilter, EndpointReport, Health};
+use mailgate_types::event::TestEvent;
 use mailgate_types::event_name::EventName;
 
 /// Deliveries per page.
@@ -63,7 +64,7 @@ impl Attempt {
             number: delivery.attempt_number,
             status: outcome(delivery.success),
             answer: (delivery.http_status)
-                .map_or_else(|| "No answer".to_owned(), |status| status.to_string()),
+                .map_or_else(|| "No response".to_owned(), |status| status.to_string()),
             duration: format!("{} ms", number(delivery.duration_ms)),
             at: Moment::new(delivery.delivered_at),
         }
@@ -97,12 +98,29 @@ fn trouble(report: &EndpointReport) -> String {
     }
 }
 
+/// What a test that has just failed got: "your endpoint answered 500", and the id of its delivery.
+fn failed_test(common: &Common, newest: Option<&Delivery>) -> Option<(String, String)> {
+    let newest = newest.filter(|newest| common.has_done("test-failed") && is_failed_test(newest));
+    newest.map(|newest| {
+        let words = match newest.http_status {
+            Some(status) => format!("your endpoint answered {status}"),
+            None => "your endpoint didn't respond".to_owned(),
+        };
+        (words, newest.id.to_string())
+    })
+}
+
+fn is_failed_test(delivery: &Delivery) -> bool {
+    !delivery.success && delivery.event == TestEvent::NAME
+}
+
 /// The page.
 #[derive(Template)]
 #[template(path = "webhook.html")]
 struct WebhookPage {
     frame: Frame,
     said: Said,
+    failed_test: Option<(String, String)>,
     path: String,
     url: String,
     app: String,
@@ -166,6 +184,10 @@ pub(crate) async fn show(
     let body = WebhookPage {
         frame,
         said: common.said(),
+        failed_test: failed_test(
+            &common,
+            deliveries.deliveries.first().map(|shown| &shown.delivery),
+        ),
         path: path(endpoint),
         status: status(&report),
         trouble: trouble(&report),

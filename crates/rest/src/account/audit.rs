@@ -155,7 +155,8 @@ pub(crate) async fn list(
     let offset = whole_number("offset", query.offset, 0..=FURTHEST, &mut errors);
     let filter = AuditFilter {
         app: take(&mut errors, "app_id", query.app_id, AppReference::parse),
-        action: take(&mut errors, "action", query.action, str::parse),
+        actions: Vec::from_iter(take(&mut errors, "action", query.action, str::parse)),
+        actor: None,
         from: take(&mut errors, "from_date", query.from_date, Date::parse).map(Date::first),
         before: take(&mut errors, "to_date", query.to_date, Date::parse).map(Date::behind),
         older_than: take(&mut errors, "cursor", query.cursor, str::parse),
@@ -170,10 +171,9 @@ pub(crate) async fn list(
         .audit(caller.subscriber.id, &filter, limit, offset)
         .await?;
     let entries: Vec<_> = page.entries.into_iter().map(AuditItem::new).collect();
-    let last = entries.last().map(|entry| entry.id.clone());
     Ok(Json(AuditShown {
-        next_cursor: last.filter(|_| page.has_more),
-        has_more: page.has_more,
+        next_cursor: page.next.map(|id| id.to_string()),
+        has_more: page.next.is_some(),
         entries,
     }))
 }

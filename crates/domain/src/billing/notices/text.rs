@@ -167,7 +167,7 @@ fn email_change(
     let confirmed_within = within(CONFIRMED_WITHIN);
     let (at, by, email) = (moment(at), by(address), shown(email));
     let not_you = "If it wasn't you, somebody else has access to your account";
-    let then = "renew the API secret and end everything that was created with it";
+    let then = "rotate the API secret and end everything that was created with it";
     let (subject, paragraphs, words) = match step {
         // This address is unconfirmed: the mail contains no text that someone could have chosen.
         EmailChangeStep::Confirm => (
@@ -294,21 +294,21 @@ fn api_secret_renewed(
     let by = by(address);
     let then = match (reader, &sign_in) {
         (RenewalReader::Established, Some(_)) => {
-            "Have a link mailed to this address, choose to sign in and renew the API secret in the same step, and tick the \
+            "Have a link mailed to this address, choose to sign in and rotate the API secret in the same step, and tick the \
              box that ends all additional keys. Or ask the operator of this service."
         }
         (RenewalReader::Former, Some(_)) => {
-            "This address was the account's until recently: take it back by the link in the mail that said so, and renew the \
-             API secret in the same step. Or ask the operator of this service."
+            "This address was the account's until recently: take it back by the link in the mail that said so, and rotate \
+             the API secret in the same step. Or ask the operator of this service."
         }
-        _ => "Ask the operator of this service to renew it again.",
+        _ => "Ask the operator of this service to rotate it again.",
     };
     let sign_in = sign_in.filter(|_| reader == RenewalReader::Established);
     Draft {
-        subject: format!("The API secret of \"{label}\" was renewed"),
+        subject: format!("The API secret of \"{label}\" was rotated"),
         paragraphs: vec![
             format!(
-                "The API secret of \"{label}\" was renewed on {}, {by}. The old one stopped working immediately.",
+                "The API secret of \"{label}\" was rotated on {}, {by}. The old secret stopped working immediately.",
                 moment(at)
             ),
             "If it was you, nothing is left to do.".to_owned(),

@@ -43,7 +43,7 @@ pub(super) static MESSAGES: Messages = Messages {
         provider_says: Phrase("The provider says: “{said}”"),
         try_again: "Try again",
         back: Phrase("Back to {app} ({host})"),
-        leave: Phrase("Go back to {app} now: you can leave this page."),
+        leave: Phrase("You can close this page and return to {app}."),
         code: "Code:",
         request: "Request ID:",
     },
