@@ -21,7 +21,10 @@ function rowCounter() {
   };
 }
 
-function rowsInWords(rows) { return `${WHOLE.format(rows)} row${rows === 1 ? '' : 's'}`; }
+/** With digits grouped as everywhere else. */
+function rowsInWords(rows) {
+  return `${WHOLE.format(rows).replaceAll(',', '\u202f')} row${rows === 1 ? '' : 's'}`;
+}
 
 /** Says it in the page as it is now: a search may have replaced the link. Only what stays is read out. */
 function sayExport(words, stays) {

@@ -33,7 +33,7 @@ struct DeletionPage {
     here: String,
     is_running: bool,
     name: String,
-    /// `3,000 messages`
+    /// `30 messages`
     left: String,
     /// The bar's value and its end, if it is known.
     bar: Option<(i64, i64)>,
@@ -88,11 +88,11 @@ mod tests {
     #[test]
     fn what_is_left_in_words_and_as_a_bar() {
         for (of, left, words, expected) in [
-            ("3000", 3_000, "3,000 messages", Some((0, 3_000))),
+            ("3000", 3_000, "3\u{202f}000 messages", Some((0, 3_000))),
             ("3000", 1, "1 message", Some((2_999, 3_000))),
-            ("3000", 3_001, "3,001 messages", None),
-            ("10000", 9_000, "9,000 messages", None),
-            ("", 10_000, "10,000 or more messages", None),
+            ("3000", 3_001, "3\u{202f}001 messages", None),
+            ("10000", 9_000, "9\u{202f}000 messages", None),
+            ("", 10_000, "10\u{202f}000 or more messages", None),
             ("-1", 5, "5 messages", None),
         ] {
             assert_eq!(messages(left), words);
