@@ -50,7 +50,8 @@ function copyButtons(root) {
 }
 
 async function copy(button) {
-  const text = document.getElementById(button.dataset.copy)?.textContent ?? '';
+  const part = document.getElementById(button.dataset.copy);
+  const text = (part instanceof HTMLInputElement ? part.value : part?.textContent) ?? '';
   await navigator.clipboard.writeText(text);
   const words = button.textContent;
   button.textContent = 'Copied';

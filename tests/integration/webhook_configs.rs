@@ -107,7 +107,7 @@ fn is_signed_with(request: &Received, secrets: &[&str]) {
     assert_eq!(request.header("content-type"), "application/json");
 }
 
-fn is_signed(request: &Received, secret: &str) {
+pub fn is_signed(request: &Received, secret: &str) {
     is_signed_with(request, &[secret]);
 }
 

@@ -49,6 +49,7 @@ pub use connect_session::{
     ConnectSession, CreateSessionError, CreatedSession, LONGEST_SESSION, SESSION_LIFE,
     SessionError, SessionRequest, USER_ID_LENGTH,
 };
+pub use delete_app::Deletion;
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;
 pub use link::{ConnectLink, LinkOrigin};

@@ -18,6 +18,7 @@ mod ready_set;
 mod recorder;
 mod redeliver;
 mod replay;
+mod request;
 mod rotate;
 mod sign;
 mod test;
@@ -36,6 +37,7 @@ pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryPage, DeliveryTotal
 pub use self::endpoints::{EndpointDay, EndpointReport, Health, OwnedEndpoint};
 pub use self::redeliver::{RedeliverError, Redelivered};
 pub use self::replay::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
+pub use self::request::{RequestHeader, headers_of};
 pub use self::rotate::RotatedSecret;
 pub use self::test::TestError;
 use self::under_way::UnderWay;

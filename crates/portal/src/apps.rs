@@ -4,6 +4,7 @@ pub(super) mod actions;
 pub(super) mod app;
 mod code;
 mod connect;
+pub(super) mod deletion;
 mod form;
 pub(super) mod keys;
 mod parts;

@@ -100,6 +100,7 @@ fn developers_routes(state: &PortalState) -> Router<PortalState> {
 fn app_routes() -> Router<PortalState> {
     Router::new()
         .route("/portal/apps", get(apps::list).post(apps::create))
+        .route("/portal/deleted-apps/{id}", get(apps::deletion::show))
         .route("/portal/apps/{pk}", get(apps::app::show))
         .route("/portal/apps/{pk}/reveal/{key}", post(apps::keys::reveal))
         .route(
@@ -184,6 +185,10 @@ fn webhook_routes() -> Router<PortalState> {
         .route(
             "/portal/webhooks/{id}/replay",
             get(webhooks::replay::show).post(webhooks::replay::replay),
+        )
+        .route(
+            "/portal/webhooks/{id}/replay/progress",
+            get(webhooks::replay::progress),
         )
         .route(
             "/portal/webhooks/{id}/deliveries/{delivery_id}",

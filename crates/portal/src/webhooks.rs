@@ -1,6 +1,7 @@
 //! The webhook endpoints of all apps, and their deliveries of the last seven days.
 
 pub(super) mod actions;
+mod curl;
 pub(super) mod delivery;
 pub(super) mod form;
 mod indented;

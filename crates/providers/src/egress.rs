@@ -25,6 +25,12 @@ use mailgate_types::web_address::names_private;
 /// Bytes of a response that are kept.
 pub const ANSWER_BYTES: usize = 16 * 1_024;
 
+/// The `User-Agent` of all requests.
+pub const USER_AGENT: &str = concat!("mailgate/", env!("CARGO_PKG_VERSION"));
+
+/// The `Content-Type` of all requests.
+pub const MEDIA_TYPE: &str = "application/json";
+
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(15);
 
@@ -105,7 +111,7 @@ impl Egress {
             .referer(false)
             .tcp_nodelay(true)
             .pool_idle_timeout(IDLE)
-            .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .build()?;
         Ok(Self {
             client,
@@ -129,7 +135,7 @@ impl Egress {
     ) -> Result<EgressAnswer, EgressError> {
         let url = self.check(url)?;
         let mut all = HeaderMap::from_iter(headers);
-        all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        all.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         let deadline = tokio::time::Instant::now() + self.exchange;
         let request = self.client.post(url).headers(all).body(body).send();
         let request = ASKER.scope(subscriber, request);

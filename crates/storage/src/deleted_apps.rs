@@ -47,6 +47,21 @@ pub async fn of_subscriber(
     Ok(ids.into_iter().map(AppId).collect())
 }
 
+/// The number of an app's log rows that are still to be removed, counted up to `most`.
+pub async fn logs_left(
+    connection: &mut PgConnection,
+    app: AppId,
+    most: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (SELECT FROM email_logs WHERE app_id = $1 LIMIT $2) AS log"#,
+        app.0,
+        most,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Removes up to `limit` log rows of an app; returns how many there were.
 pub async fn remove_logs(
     connection: &mut PgConnection,

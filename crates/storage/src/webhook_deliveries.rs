@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use self::list::Delivery;
 use mailgate_types::ids::{
-    AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
+    AppId, EndpointId, LogId, SubscriberId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
 };
 
 /// A delivery attempt as shown in the details of a log row.
@@ -108,4 +108,23 @@ pub async fn message_of(
     .fetch_optional(connection)
     .await?;
     Ok(message.map(WebhookMessageId))
+}
+
+/// The app of a delivery attempt, if it is the subscriber's. Its endpoint may have been deleted.
+pub async fn app_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    endpoint: EndpointId,
+    delivery: WebhookDeliveryId,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let app = sqlx::query_scalar!(
+        "SELECT app_id FROM webhook_deliveries JOIN apps ON apps.id = app_id
+         WHERE endpoint_id = $1 AND webhook_deliveries.id = $2 AND subscriber_id = $3",
+        endpoint.0,
+        delivery.0,
+        subscriber.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(app.map(AppId))
 }

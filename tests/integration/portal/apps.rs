@@ -217,8 +217,9 @@ async fn a_link_connects_a_mailbox() {
         let page = visitor.post(&address, &fields).await;
         assert_eq!(page.status, 200, "{}", page.text);
         assert!(page.text.contains("<svg class=\"qr\""), "{}", page.text);
-        let link = page.text.split("id=\"connect-link\">").nth(1).unwrap();
-        let link = link.split("</code>").next().unwrap();
+        let link = page.text.split("id=\"connect-link\"").nth(1).unwrap();
+        let link = link.split("value=\"").nth(1).unwrap();
+        let link = link.split('"').next().unwrap();
         let link = link.replace("&amp;", "&").replace("&#38;", "&");
         assert_eq!(link.contains("?session="), kind == "session", "{link}");
         let opened = gateway.http.get(&link).send().await.unwrap();

@@ -5,9 +5,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::Mailboxes;
 use crate::accounts::audit::{self, AuditedTransaction};
+use mailgate_storage::audit_entries::{self, Range};
 use mailgate_storage::deleted_apps::WebhooksLeft;
 use mailgate_storage::mailboxes::end::{self, Ended};
 use mailgate_storage::{
@@ -16,7 +18,7 @@ use mailgate_storage::{
 };
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
-use mailgate_types::ids::{AppId, Owner};
+use mailgate_types::ids::{AppId, Owner, SubscriberId};
 use mailgate_types::past::Past;
 
 /// Rows deleted in one batch.
@@ -24,6 +26,20 @@ const BATCH: i64 = 1_000;
 
 /// How long a message may still have been in flight when its app was deleted.
 const LATE: TimeDelta = TimeDelta::hours(2);
+
+/// An app that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// Its name.
+    pub name: String,
+    /// Log rows that are still to be removed, or [`Deletion::MOST`] of more.
+    pub left: i64,
+}
+
+impl Deletion {
+    /// The largest number of log rows that is counted.
+    pub const MOST: i64 = 10_000;
+}
 
 /// Steps of an app's deletion that need its rows, which the caller has locked: the audit entry, the last webhook, the
 /// queued mail. Returns the grants to be revoked.
@@ -77,6 +93,32 @@ impl Mailboxes {
         transaction.commit().await?;
         self.revoke(self.spent_grants(grants));
         Ok(true)
+    }
+
+    /// How far the removal of an app of the subscriber's has come; `None` if no such app was deleted.
+    pub async fn deletion(
+        &self,
+        subscriber: SubscriberId,
+        app: AppId,
+    ) -> Result<Option<Deletion>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let range = Range {
+            app: Some(app),
+            actions: &[AuditAction::AppDeleted],
+            from: Uuid::nil(),
+            before: Uuid::max(),
+        };
+        let entries = audit_entries::list(&mut connection, subscriber, range, 0, 1).await?;
+        let Some(entry) = entries.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Deletion {
+            name: entry.details["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            left: deleted_apps::logs_left(&mut connection, app, Deletion::MOST).await?,
+        }))
     }
 
     /// Deletes the log rows of deleted apps and their webhook history, in batches, until none are left or `stop` is

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 
 use super::Webhooks;
@@ -39,20 +40,24 @@ impl Webhooks {
         body: Bytes,
     ) -> Attempt {
         match SigningKeys::new(secret) {
-            Some(keys) => self.attempt_with(None, url, &keys, id, body).await,
+            Some(keys) => {
+                let now = self.clock.now();
+                self.attempt_with(None, url, &keys, id, now, body).await
+            }
             None => Attempt::failed("the secret can't sign".to_owned(), 0, true),
         }
     }
 
+    /// An attempt that begins `now`.
     pub(super) async fn attempt_with(
         &self,
         subscriber: Option<SubscriberId>,
         url: &str,
         keys: &SigningKeys,
         id: WebhookMessageId,
+        now: DateTime<Utc>,
         body: Bytes,
     ) -> Attempt {
-        let now = self.clock.now();
         let headers = keys.headers(id, now, &body);
         let began = Instant::now();
         let outcome = self.egress.post(subscriber, url, headers, body, now).await;

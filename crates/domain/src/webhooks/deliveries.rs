@@ -2,8 +2,8 @@
 
 use super::Webhooks;
 use mailgate_storage::webhook_deliveries::list;
-use mailgate_storage::{webhook_configs, webhook_messages};
-use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId, WebhookDeliveryId};
+use mailgate_storage::{webhook_configs, webhook_deliveries, webhook_messages};
+use mailgate_types::ids::{AppId, EndpointId, SubscriberId, WebhookConfigId, WebhookDeliveryId};
 
 pub use mailgate_storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 
@@ -86,5 +86,21 @@ impl Webhooks {
         let bodies = webhook_messages::bodies(&mut connection, &messages).await?;
         let payload = bodies.into_iter().next().map(|(_, body)| body);
         Ok(Some(ShownDelivery { delivery, payload }))
+    }
+
+    /// One attempt to deliver to an endpoint of the subscriber's that may have been deleted since.
+    pub async fn owned_delivery(
+        &self,
+        subscriber: SubscriberId,
+        endpoint: EndpointId,
+        id: WebhookDeliveryId,
+    ) -> Result<Option<ShownDelivery>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let app = webhook_deliveries::app_of(&mut connection, subscriber, endpoint, id).await?;
+        drop(connection);
+        match app {
+            Some(app) => self.delivery(app, endpoint.config(app), id).await,
+            None => Ok(None),
+        }
     }
 }

@@ -357,6 +357,7 @@ async fn deliver(
                     &claimed.url,
                     &keys,
                     claimed.message,
+                    began_at,
                     body,
                 )
                 .await

@@ -97,6 +97,8 @@ pub struct Replayed {
     pub expired: i64,
     /// Where to continue; `None` if that was all.
     pub next: Option<ReplayCursor>,
+    /// When it began: with `queued`, what [`Webhooks::replay_left`] finds its messages by.
+    pub began: DateTime<Utc>,
 }
 
 /// Why nothing was queued.
@@ -163,7 +165,10 @@ impl Webhooks {
             as_of,
         };
         let mut after = wanted.cursor.and_then(|cursor| cursor.after);
-        let mut replayed = Replayed::default();
+        let mut replayed = Replayed {
+            began: now,
+            ..Replayed::default()
+        };
         let (began, mut examined) = (Instant::now(), 0);
         loop {
             let due_at = now + BEHIND + TimeDelta::microseconds(replayed.queued);
@@ -209,6 +214,29 @@ impl Webhooks {
         }
         transaction.commit_change(entry).await?;
         Ok(replayed)
+    }
+
+    /// How many of the `queued` messages of the replay that `began` then haven't been attempted since.
+    pub async fn replay_left(
+        &self,
+        endpoint: EndpointId,
+        began: DateTime<Utc>,
+        queued: i64,
+    ) -> Result<i64, sqlx::Error> {
+        let queued = queued.clamp(0, MOST_WAITING);
+        let Some(from) = began.checked_add_signed(BEHIND) else {
+            return Ok(0);
+        };
+        let until = from.checked_add_signed(TimeDelta::microseconds(queued));
+        let mut connection = self.pool.acquire().await?;
+        replay::left(
+            &mut connection,
+            endpoint,
+            from,
+            until.unwrap_or(from),
+            queued,
+        )
+        .await
     }
 }
 

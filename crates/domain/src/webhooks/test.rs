@@ -54,7 +54,7 @@ impl Webhooks {
         let id = WebhookMessageId::at(now);
         let body = Bytes::from(event.body());
         let attempt = self
-            .attempt_with(subscriber(author), &config.url, &keys, id, body)
+            .attempt_with(subscriber(author), &config.url, &keys, id, now, body)
             .await;
         if let Err(error) = self.record_test(config, id, now, &attempt).await {
             trouble!(warn, error, webhook_config_id = %config.id, "a test delivery can't be listed");

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::app::AppPage;
 use super::connect::LinkForm;
+use super::deletion;
 use super::form::AppForm;
 use crate::PortalState;
 use crate::page::fields::Sent;
@@ -157,6 +158,15 @@ pub(crate) async fn delete(
     let author = owned.session.author();
     if !state.mailboxes.delete_app(owned.app.id, author).await? {
         return Err(PortalProblem::not_found());
+    }
+    let left = state
+        .mailboxes
+        .deletion(owned.session.id(), owned.app.id)
+        .await;
+    // It is deleted, whatever is known of its log.
+    let left = left.ok().flatten().map_or(0, |deletion| deletion.left);
+    if left > 0 {
+        return Ok(see(&deletion::path(owned.app.id, &left.to_string())));
     }
     Ok(see("/portal/apps?done=app-deleted"))
 }

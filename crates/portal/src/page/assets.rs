@@ -42,6 +42,12 @@ pub(crate) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("portal", "js", "text/javascript; charset=utf-8", content)
 });
 
+/// The script of exports.
+pub(crate) static EXPORT: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_bytes!("../../../../assets/portal/export.js");
+    Asset::new("export", "js", "text/javascript; charset=utf-8", content)
+});
+
 /// htmx.
 pub(crate) static HTMX: LazyLock<Asset> = LazyLock::new(|| {
     let content = include_bytes!("../../../../assets/vendor/htmx.min.js");
@@ -59,7 +65,7 @@ pub(crate) async fn serve(
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, StatusCode> {
-    let all: [&'static Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICONS];
+    let all: [&'static Asset; 5] = [&STYLE, &SCRIPT, &EXPORT, &HTMX, &ICONS];
     let asset = all.into_iter().find(|asset| asset.file == file);
     let asset = asset.ok_or(StatusCode::NOT_FOUND)?;
     Ok(asset.content.respond(&headers))
@@ -73,14 +79,14 @@ mod tests {
 
     #[test]
     fn a_first_visit_stays_small() {
-        let bytes: usize = [&STYLE, &SCRIPT, &HTMX, &ICONS]
+        let bytes: usize = [&STYLE, &SCRIPT, &EXPORT, &HTMX, &ICONS]
             .map(|asset| asset.content.plain().len())
             .iter()
             .sum();
         assert!(bytes < 100_000, "{bytes}");
         let style = STYLE.content.plain().len();
         assert!(style < 30_000, "{style}");
-        let transferred: usize = [&STYLE, &SCRIPT, &HTMX, &ICONS]
+        let transferred: usize = [&STYLE, &SCRIPT, &EXPORT, &HTMX, &ICONS]
             .map(|asset| asset.content.compressed().len())
             .iter()
             .sum();

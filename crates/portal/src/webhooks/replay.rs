@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use serde::Deserialize;
 
 use crate::PortalState;
@@ -15,36 +15,87 @@ use crate::page::session::Session;
 use crate::page::words::number;
 use crate::page::{page, see};
 use crate::webhooks::{find, path};
-use mailgate_domain::webhooks::{MOST_WAITING, OwnedEndpoint, Replay, ReplayError};
+use mailgate_domain::webhooks::{MOST_WAITING, OwnedEndpoint, Replay, ReplayError, Replayed};
 use mailgate_types::date::Date;
 
-/// From when on events are replayed, unless somebody says otherwise.
-const WEEK: TimeDelta = TimeDelta::days(7);
+/// How far back events are replayed, unless somebody says otherwise.
+const BACK: TimeDelta = TimeDelta::days(1);
 
 /// The form.
 #[derive(Default, Deserialize)]
 pub(crate) struct ReplayForm {
     #[serde(default)]
-    since: String,
+    pub(super) since: String,
     #[serde(default)]
-    until: String,
+    pub(super) until: String,
     /// `true`: delivered events; otherwise failed ones.
     #[serde(default)]
-    success: String,
+    pub(super) success: String,
     /// Where an earlier replay ended.
     #[serde(default)]
-    cursor: String,
+    pub(super) cursor: String,
 }
 
 /// The result of queuing a replay.
 #[derive(Default, Deserialize)]
 pub(crate) struct Outcome {
+    /// When it began, in microseconds.
+    #[serde(default)]
+    began: String,
     #[serde(default)]
     queued: String,
     #[serde(default)]
     skipped: String,
     #[serde(default)]
     expired: String,
+}
+
+impl Outcome {
+    fn new(replayed: &Replayed) -> Self {
+        Self {
+            began: replayed.began.timestamp_micros().to_string(),
+            queued: replayed.queued.to_string(),
+            skipped: replayed.skipped.to_string(),
+            expired: replayed.expired.to_string(),
+        }
+    }
+
+    /// The query of a page about the replay of these events.
+    fn query(&self, asked: &ReplayForm) -> String {
+        query(&[
+            ("since", &asked.since),
+            ("until", &asked.until),
+            ("success", &asked.success),
+            ("cursor", &asked.cursor),
+            ("began", &self.began),
+            ("queued", &self.queued),
+            ("skipped", &self.skipped),
+            ("expired", &self.expired),
+        ])
+    }
+
+    /// The events that weren't queued, in words; empty: none.
+    fn left_out(&self) -> String {
+        let count = |text: &str| text.parse::<i64>().unwrap_or_default();
+        let mut sentences = Vec::new();
+        match count(&self.skipped) {
+            0 => {}
+            1 => sentences.push("1 was already queued or being delivered.".to_owned()),
+            many => sentences.push(format!(
+                "{} were already queued or being delivered.",
+                number(many)
+            )),
+        }
+        match count(&self.expired) {
+            0 => {}
+            1 => sentences.push("The body of 1 is no longer kept.".to_owned()),
+            many => sentences.push(format!(
+                "The bodies of {} are no longer kept.",
+                number(many)
+            )),
+        }
+        sentences.join(" ")
+    }
 }
 
 /// The page.
@@ -56,8 +107,26 @@ struct ReplayPage {
     url: String,
     asked: ReplayForm,
     wrong: Vec<String>,
-    /// The numbers of events queued, already queued, and no longer kept.
-    done: Option<(String, String, String)>,
+    /// A replay queued nothing; the events that were left out, in words.
+    nothing: Option<String>,
+}
+
+/// The page of a replay that is queued.
+#[derive(Template)]
+#[template(path = "replay_progress.html")]
+struct ProgressPage {
+    frame: Frame,
+    path: String,
+    /// Its own path and query.
+    here: String,
+    is_running: bool,
+    done: String,
+    queued: String,
+    /// The same, for the bar.
+    value: i64,
+    most: i64,
+    left_out: String,
+    asked: ReplayForm,
 }
 
 async fn form(
@@ -66,7 +135,7 @@ async fn form(
     endpoint: OwnedEndpoint,
     asked: ReplayForm,
     wrong: Vec<String>,
-    done: Option<(String, String, String)>,
+    nothing: Option<String>,
 ) -> Response {
     let (section, title) = (Section::Webhooks, "Replay events");
     let slug = Some(endpoint.slug.as_str());
@@ -81,12 +150,12 @@ async fn form(
         url: endpoint.url,
         asked,
         wrong,
-        done,
+        nothing,
     };
     page(status, &body)
 }
 
-/// Shows the form, and the result of the last replay.
+/// Shows the form; also if a replay found nothing.
 pub(crate) async fn show(
     session: Session,
     State(state): State<PortalState>,
@@ -95,16 +164,49 @@ pub(crate) async fn show(
     Asked(result): Asked<Outcome>,
 ) -> Result<Response, PortalProblem> {
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
-    let count = |text: &str| text.parse().map_or_else(|_| number(0), number);
-    let done = result.queued.parse::<i64>().ok().map(|queued| {
-        let (skipped, expired) = (count(&result.skipped), count(&result.expired));
-        (number(queued), skipped, expired)
-    });
+    let nothing = (!result.queued.is_empty()).then(|| result.left_out());
     if asked.since.is_empty() {
-        let week_ago = state.clock.now() - WEEK;
-        asked.since = week_ago.date_naive().to_string();
+        let now = state.clock.now();
+        asked.since = (now - BACK).date_naive().to_string();
+        asked.until = now.date_naive().to_string();
     }
-    Ok(form(&state, &session, endpoint, asked, Vec::new(), done).await)
+    Ok(form(&state, &session, endpoint, asked, Vec::new(), nothing).await)
+}
+
+/// Shows how far a replay has come. The queue says so, whichever process delivers it.
+pub(crate) async fn progress(
+    session: Session,
+    State(state): State<PortalState>,
+    Path(id): Path<String>,
+    Asked(asked): Asked<ReplayForm>,
+    Asked(outcome): Asked<Outcome>,
+) -> Result<Response, PortalProblem> {
+    let endpoint = find(&state, session.id(), &id).await?.endpoint;
+    let began = outcome.began.parse().ok();
+    let began = began.and_then(DateTime::from_timestamp_micros);
+    let (Some(began), Ok(queued)) = (began, outcome.queued.parse::<i64>()) else {
+        return Err(PortalProblem::not_found());
+    };
+    let queued = queued.clamp(0, MOST_WAITING);
+    let left = state.webhooks.replay_left(endpoint.id, began, queued);
+    let left = left.await?;
+    let (section, title) = (Section::Webhooks, "Replay events");
+    let slug = Some(endpoint.slug.as_str());
+    let path = path(&endpoint);
+    let frame = Frame::load(&state, &session.subscriber, section, title, slug).await;
+    let body = ProgressPage {
+        frame: frame.below(endpoint.url, path.clone()),
+        here: format!("{path}/replay/progress?{}", outcome.query(&asked)),
+        path,
+        is_running: left > 0,
+        done: number(queued - left),
+        queued: number(queued),
+        value: queued - left,
+        most: queued,
+        left_out: outcome.left_out(),
+        asked,
+    };
+    Ok(page(StatusCode::OK, &body))
 }
 
 /// Queues them.
@@ -112,7 +214,7 @@ pub(crate) async fn replay(
     session: Session,
     State(state): State<PortalState>,
     Path(id): Path<String>,
-    Sent(sent): Sent<ReplayForm>,
+    Sent(mut sent): Sent<ReplayForm>,
 ) -> Result<Response, PortalProblem> {
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
     let wanted = match read(&sent) {
@@ -126,17 +228,14 @@ pub(crate) async fn replay(
         .replay(app, config, &wanted, session.author());
     let replayed = replayed.await.map_err(|error| refused(error, &here))?;
     let cursor = replayed.next.map(|next| next.to_string());
-    let counts = [replayed.queued, replayed.skipped, replayed.expired].map(|it| it.to_string());
-    let query = query(&[
-        ("since", &sent.since),
-        ("until", &sent.until),
-        ("success", &sent.success),
-        ("cursor", cursor.as_deref().unwrap_or_default()),
-        ("queued", &counts[0]),
-        ("skipped", &counts[1]),
-        ("expired", &counts[2]),
-    ]);
-    Ok(see(&format!("{here}/replay?{query}")))
+    sent.cursor = cursor.unwrap_or_default();
+    let query = Outcome::new(&replayed).query(&sent);
+    let of = if replayed.queued == 0 {
+        ""
+    } else {
+        "/progress"
+    };
+    Ok(see(&format!("{here}/replay{of}?{query}")))
 }
 
 fn read(sent: &ReplayForm) -> Result<Replay, Vec<String>> {

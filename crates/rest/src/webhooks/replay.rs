@@ -162,6 +162,7 @@ async fn replayed(
         skipped,
         expired,
         next,
+        began: _,
     } = replayed.map_err(|error| not_replayed(&error))?;
     let answer = ReplayResult {
         queued,

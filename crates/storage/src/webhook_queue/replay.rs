@@ -83,6 +83,29 @@ pub async fn waiting(
     .await
 }
 
+/// How many messages of a replay still wait for their next attempt: those due after `from`, up to `until`, as
+/// [`batch`] has queued them. An attempt, begun or recorded, has moved any other.
+pub async fn left(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+    most: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM webhook_queue
+               WHERE endpoint_id = $1 AND state = 'ready' AND due_at > $2 AND due_at <= $3 LIMIT $4
+           ) AS ready"#,
+        endpoint.0,
+        from,
+        until,
+        most,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// One statement for each outcome, since failures have an index of their own. Everything is looked up row by row
 /// through the keys, whatever the planner assumes.
 macro_rules! replay_batch {
