@@ -12,7 +12,7 @@ async fn without_a_provider_nothing_is_billed() {
     let visitor = Visitor::signed_in(&gateway).await;
     let page = visitor.get("/portal/billing").await;
     assert!(
-        page.text.contains("Nothing is billed here"),
+        page.text.contains("Nothing is billed on this gateway"),
         "{}",
         page.text
     );

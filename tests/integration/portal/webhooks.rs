@@ -219,7 +219,7 @@ async fn the_apps_own_address_is_a_webhook_too() {
     let hook = path.split('"').next().unwrap();
     let page = visitor.get(hook).await;
     assert!(
-        page.text.contains("Edit in the app&#39;s settings"),
+        page.text.contains("Edit in the app's settings"),
         "{}",
         page.text
     );
