@@ -4,7 +4,7 @@ import { SCHEMES, UNSTEADY, VIEWPORTS, open, pages, tab } from './pages.mjs';
 
 /** The kinds, by their selectors. */
 const KINDS = [
-  'body', '.side', 'nav', 'main', 'h1', 'h2', 'section', '.columns', '.card', '.note', '.said', '.empty', '.tiles', '.tile',
+  'body', '.side', '.trail', 'main', 'h1', 'h2', 'section', '.columns', '.card', '.note', '.said', '.empty', '.tiles', '.tile',
   '.attention', '.plot', '.tabs', '.search', '.chips', 'table', '.rows thead th', '.badge', 'tbody tr:first-child',
   '.timeline', '.foot', 'dl', 'form', 'label', 'input', 'select', 'textarea', 'button', '.button', '.code', 'pre', 'details', '.panes',
   '.preview', 'iframe',
