@@ -4,7 +4,7 @@ import { SCHEMES, UNSTEADY, VIEWPORTS, open, pages, tab } from './pages.mjs';
 
 /** The kinds, by their selectors. */
 const KINDS = [
-  'body', '.side', 'nav', 'main', 'h1', 'h2', 'section', '.columns', '.card', '.note', '.said', '.empty', '.tiles', '.tile',
+  'body', '.side', '.trail', 'main', 'h1', 'h2', 'section', '.columns', '.card', '.note', '.said', '.empty', '.tiles', '.tile',
   '.attention', '.plot', '.tabs', '.search', '.chips', 'table', '.rows thead th', '.badge', 'tbody tr:first-child',
   '.timeline', '.foot', 'dl', 'form', 'label', 'input', 'select', 'textarea', 'button', '.button', '.code', 'pre', 'details', '.panes',
   '.preview', 'iframe',
@@ -40,28 +40,25 @@ const colours = () => {
 
 /** The boxes of all pages, the requests to other hosts, and the pages that scroll sideways. */
 export async function boxes(chrome, dev) {
-  const [measured, foreign, wide] = [{}, [], []];
-  let all;
-  for (const viewport of VIEWPORTS) {
-    const opened = await tab(chrome, dev, viewport, 'light');
-    const { page } = opened;
-    all ??= await pages(dev, page);
-    for (const [name, url] of Object.entries(all)) {
-      if (name === UNSTEADY) continue;
-      const at = `${name}-${viewport.width}`;
-      await open(page, name, url);
+  const [measured, wide] = [{}, []];
+  const { page, foreign, close } = await tab(chrome, dev, VIEWPORTS[0], 'light');
+  for (const [name, url] of Object.entries(await pages(dev, page))) {
+    if (name === UNSTEADY) continue;
+    await page.setViewportSize(VIEWPORTS[0]);
+    await open(page, name, url);
+    const colour = {};
+    for (const colorScheme of [...SCHEMES].reverse()) {
+      await page.emulateMedia({ colorScheme });
+      colour[colorScheme] = await page.evaluate(colours);
+    }
+    for (const viewport of VIEWPORTS) {
+      await page.setViewportSize(viewport);
       const seen = await page.evaluate(measure, [KINDS, MOST]);
+      const at = `${name}-${viewport.width}`;
       if (seen.wide) wide.push(at);
-      const colour = {};
-      for (const colorScheme of SCHEMES) {
-        await page.emulateMedia({ colorScheme });
-        colour[colorScheme] = await page.evaluate(colours);
-      }
-      await page.emulateMedia({ colorScheme: 'light' });
       measured[at] = { ...colour, ...seen.found };
     }
-    foreign.push(...opened.foreign);
-    await opened.close();
   }
+  await close();
   return { pages: measured, foreign, wide };
 }
