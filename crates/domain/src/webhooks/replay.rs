@@ -229,14 +229,9 @@ impl Webhooks {
         };
         let until = from.checked_add_signed(TimeDelta::microseconds(queued));
         let mut connection = self.pool.acquire().await?;
-        replay::left(
-            &mut connection,
-            endpoint,
-            from,
-            until.unwrap_or(from),
-            queued,
-        )
-        .await
+        let until = until.unwrap_or(from);
+        let left = replay::left(&mut connection, endpoint, began, from, until, queued).await?;
+        Ok(left.min(queued))
     }
 }
 

@@ -83,24 +83,37 @@ pub async fn waiting(
     .await
 }
 
-/// How many messages of a replay still wait for their next attempt: those due after `from`, up to `until`, as
-/// [`batch`] has queued them. An attempt, begun or recorded, has moved any other.
+/// Leases and waiting retries examined for a replay's progress.
+const MOST_LATER: i64 = 10_000;
+
+/// How many messages of the replay that `began` then haven't been attempted since: those due after `from`, up to
+/// `until`, as [`batch`] has queued them, and those that are leased.
 pub async fn left(
     connection: &mut PgConnection,
     endpoint: EndpointId,
+    began: DateTime<Utc>,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
     most: i64,
 ) -> Result<i64, sqlx::Error> {
+    // A lease no longer says what it was queued by; new events aren't among those of before.
     sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM (
-               SELECT FROM webhook_queue
-               WHERE endpoint_id = $1 AND state = 'ready' AND due_at > $2 AND due_at <= $3 LIMIT $4
-           ) AS ready"#,
+        r#"SELECT (SELECT count(*) FROM (
+                       SELECT FROM webhook_queue
+                       WHERE endpoint_id = $1 AND state = 'ready' AND due_at > $2 AND due_at <= $3 LIMIT $4
+                   ) AS ready)
+                  + (SELECT count(*) FROM (
+                         SELECT endpoint_id, state, attempts, message_id FROM webhook_queue
+                         WHERE state <> 'ready' AND due_at > now() ORDER BY due_at LIMIT $6
+                     ) AS later
+                     WHERE endpoint_id = $1 AND state = 'leased' AND attempts > 0 AND message_id < $5)
+                  AS "count!""#,
         endpoint.0,
         from,
         until,
         most,
+        lowest_uuid_at(began),
+        MOST_LATER,
     )
     .fetch_one(connection)
     .await
