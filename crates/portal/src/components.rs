@@ -20,11 +20,18 @@ use crate::webhooks::week::Week;
 
 /// A message's row.
 struct Row {
-    id: &'static str,
     to: &'static str,
     status: Status,
     subject: &'static str,
     at: Moment,
+}
+
+impl Row {
+    /// The page that it opens: none.
+    #[expect(clippy::unused_self, reason = "as of a message")]
+    fn path(&self) -> &'static str {
+        "#table"
+    }
 }
 
 /// A number of the overview.

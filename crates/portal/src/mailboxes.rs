@@ -81,6 +81,10 @@ impl Row {
         }
     }
 
+    fn path(&self) -> String {
+        format!("/portal/mailboxes/{}", self.id)
+    }
+
     /// The reason of its status, or what else is wrong with it.
     fn problem(&self) -> &str {
         if !self.state.why.is_empty() {

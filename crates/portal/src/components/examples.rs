@@ -170,7 +170,6 @@ pub(super) fn week() -> Week {
 
 pub(super) fn rows(now: DateTime<Utc>) -> Vec<Row> {
     let row = |to, status, subject, minutes| Row {
-        id: "example",
         to,
         status,
         subject,

@@ -23,6 +23,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    pub(crate) fn path(&self) -> String {
+        format!("/portal/messages/{}", self.id)
+    }
+
     pub(crate) fn logged(row: LogRow) -> Self {
         Self {
             id: row.id.to_string(),

@@ -224,6 +224,14 @@ impl Frame {
         self
     }
 
+    /// The path of a page below a list, with the selected app, so that the way back keeps it.
+    pub(crate) fn scoped(&self, path: impl AsRef<str>) -> String {
+        match &self.inside {
+            Some(inside) => inside.way(path.as_ref()),
+            None => path.as_ref().to_owned(),
+        }
+    }
+
     /// With another title for the browser.
     pub(crate) fn in_tab(self, tab: impl Into<String>) -> Self {
         Self {
