@@ -78,7 +78,42 @@ async function ask(link) {
   dialog.showModal();
 }
 
+/** From this width on, a message opens beside its list. */
+const BESIDE = matchMedia('(min-width: 87.5rem)');
+
+/** Shows a row's message beside the list; where it can't be read, its page opens. */
+async function preview(row) {
+  const answer = await fetch(row.href, { cache: 'no-store' });
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  const [title, badge, message] = [page.querySelector('h1'), page.querySelector('#badge'), page.querySelector('[data-live]')];
+  const pane = document.getElementById('preview');
+  if (!answer.ok || answer.redirected || !message || !pane) { location.assign(row.href); return; }
+  message.removeAttribute('data-live');
+  message.querySelector('.foot')?.remove();
+  const heading = Object.assign(document.createElement('h2'), { textContent: title.textContent });
+  const open = Object.assign(document.createElement('a'), { href: row.href, textContent: 'Open', className: 'button' });
+  const close = Object.assign(document.createElement('button'), { type: 'button', textContent: 'Close' });
+  const line = Object.assign(document.createElement('div'), { className: 'actions' });
+  line.append(...(badge ? [badge] : []), open, close);
+  pane.replaceChildren(heading, line, message);
+  pane.hidden = false;
+  pane.scrollTop = 0;
+  const mark = (link) => {
+    document.querySelector('#results a[aria-current]')?.removeAttribute('aria-current');
+    link?.setAttribute('aria-current', 'true');
+  };
+  mark(row);
+  close.onclick = () => { pane.hidden = true; mark(); row.focus(); };
+  enhance(pane);
+}
+
 document.addEventListener('click', (event) => {
+  const row = event.target.closest('#results a.row:not([aria-current])');
+  if (row && BESIDE.matches && document.getElementById('preview') && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+    event.preventDefault();
+    preview(row).catch(() => location.assign(row.href));
+    return;
+  }
   const button = event.target.closest('button[data-copy]');
   if (button) { copy(button); return; }
   if (event.target.closest('button[data-times]')) {
@@ -224,7 +259,7 @@ function shortcutsDialog() {
     name.append(key);
     list.append(name, Object.assign(document.createElement('dd'), { textContent: words }));
   };
-  line('/', 'Search messages');
+  line('/', 'Search');
   for (const [key, [name]] of Object.entries(PLACES)) line(`g ${key}`, name);
   line('↓ ↑', 'Next and previous row');
   line('?', 'This list');
