@@ -4,7 +4,7 @@
 
 /** The reader's time zone, or UTC by the switch in the settings. */
 const IS_UTC = localStorage.getItem('times') === 'utc';
-const formatter = (parts) => new Intl.DateTimeFormat(undefined, IS_UTC ? { ...parts, timeZone: 'UTC' } : parts);
+const formatter = (parts) => new Intl.DateTimeFormat(undefined, { hourCycle: 'h23', ...(IS_UTC && { timeZone: 'UTC' }), ...parts });
 const EXACT = formatter({ dateStyle: 'medium', timeStyle: 'medium' });
 const DAY = formatter({ dateStyle: 'medium' });
 const YEAR = formatter({ year: 'numeric' });

@@ -34,7 +34,7 @@ pub use self::configurations::{
     Configuration, ConfigurationError, NewConfiguration, WebhookConfig, WebhookConfigChange,
 };
 pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryPage, DeliveryTotals, ShownDelivery};
-pub use self::endpoints::{EndpointDay, EndpointReport, Health, OwnedEndpoint};
+pub use self::endpoints::{EndpointDay, EndpointReport, Health, Missed, OwnedEndpoint};
 pub use self::redeliver::{RedeliverError, Redelivered};
 pub use self::replay::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
 pub use self::request::{RequestHeader, headers_of};

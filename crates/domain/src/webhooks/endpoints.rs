@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use chrono::{Days, NaiveDate, NaiveTime};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use sqlx::PgConnection;
 
-use super::{Delivery, Webhooks};
+use super::{Delivery, MOST_WAITING, Webhooks};
 use mailgate_storage::webhook_deliveries::list;
 use mailgate_storage::webhook_endpoints;
+use mailgate_storage::webhook_queue::replay::{self, Waiting};
 use mailgate_types::ids::{EndpointId, SubscriberId, WebhookMessageId};
 
 pub use mailgate_storage::webhook_endpoints::OwnedEndpoint;
@@ -73,7 +74,25 @@ pub struct EndpointReport {
     pub recent_failures: i64,
 }
 
+/// What an endpoint has missed.
+#[derive(Debug, Clone, Copy)]
+pub struct Missed {
+    /// When its receiver last accepted a delivery; `None`: not lately.
+    pub last_accepted: Option<DateTime<Utc>>,
+    /// The deliveries that wait for an attempt.
+    pub waiting: Waiting,
+}
+
 impl Webhooks {
+    /// Since when an endpoint misses events, and when they are delivered.
+    pub async fn missed(&self, endpoint: EndpointId) -> Result<Missed, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        Ok(Missed {
+            last_accepted: list::last_accepted(&mut connection, endpoint).await?,
+            waiting: replay::waiting(&mut connection, endpoint, MOST_WAITING).await?,
+        })
+    }
+
     /// A page of the subscriber's endpoints, by app; with `slug`, those of this app.
     pub async fn endpoints(
         &self,

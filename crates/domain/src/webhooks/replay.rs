@@ -150,7 +150,7 @@ impl Webhooks {
             return Err(ReplayError::UnderWay);
         }
         let waiting = replay::waiting(&mut transaction, endpoint, MOST_WAITING).await?;
-        let mut room = MOST_WAITING - waiting;
+        let mut room = MOST_WAITING - waiting.count;
         if room <= 0 {
             // Now, since the next request may follow before a dropped transaction has ended.
             transaction.rollback().await?;

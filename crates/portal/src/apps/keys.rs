@@ -120,7 +120,7 @@ pub(crate) async fn confirm(
             "Rotate the send key?",
             "send-key",
             "send key",
-            "You get a new send key. The current key stops working immediately for REST and SMTP: programs that use it can't send until you update them.",
+            "You get a new send key. The current key stops working immediately for REST and SMTP: programs that use it can't send until you update them. Additional send keys keep working.",
         ),
         AppKey::Webhook => (
             "Rotate the webhook secret?",

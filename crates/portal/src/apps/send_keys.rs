@@ -201,7 +201,8 @@ pub(crate) async fn create(
         noun: "key",
         hint: "Programs send it as X-Send-Key in POST /send, or use it as the SMTP password.",
         value: value.expose(),
-        back: Cow::Owned(owned.path()),
+        former: Some(format!("{}/renew/send-key", owned.path())),
+        back: Cow::Owned(format!("{}#send-keys", owned.path())),
     };
     Ok(page(StatusCode::CREATED, &body))
 }

@@ -52,6 +52,8 @@ pub(crate) struct NewKeyPage<'a> {
     /// How to use it.
     pub(crate) hint: &'static str,
     pub(crate) value: &'a str,
+    /// The page that ends the key that it may replace.
+    pub(crate) former: Option<String>,
     pub(crate) back: Cow<'static, str>,
 }
 

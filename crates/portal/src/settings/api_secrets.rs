@@ -151,6 +151,7 @@ pub(crate) async fn create(
         noun: "secret",
         hint: "Programs send it as X-Api-Secret, and can do what its scopes allow.",
         value: value.expose(),
+        former: None,
         back: Cow::Borrowed(SETTINGS),
     };
     Ok(page(StatusCode::CREATED, &body))

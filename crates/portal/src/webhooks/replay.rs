@@ -14,8 +14,9 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::number;
 use crate::page::{page, see};
+use crate::webhooks::webhook::MissedEvents;
 use crate::webhooks::{find, path};
-use mailgate_domain::webhooks::{MOST_WAITING, OwnedEndpoint, Replay, ReplayError, Replayed};
+use mailgate_domain::webhooks::{EndpointReport, MOST_WAITING, Replay, ReplayError, Replayed};
 use mailgate_types::date::Date;
 
 /// How far back events are replayed, unless somebody says otherwise.
@@ -109,6 +110,8 @@ struct ReplayPage {
     wrong: Vec<String>,
     /// A replay queued nothing; the events that were left out, in words.
     nothing: Option<String>,
+    /// What the endpoint has missed, then.
+    missed: Option<MissedEvents>,
 }
 
 /// The page of a replay that is queued.
@@ -132,11 +135,13 @@ struct ProgressPage {
 async fn form(
     state: &PortalState,
     session: &Session,
-    endpoint: OwnedEndpoint,
+    report: EndpointReport,
     asked: ReplayForm,
     wrong: Vec<String>,
     nothing: Option<String>,
 ) -> Response {
+    let missed = MissedEvents::load(state, &report).await;
+    let endpoint = report.endpoint;
     let (section, title) = (Section::Webhooks, "Replay events");
     let slug = Some(endpoint.slug.as_str());
     let status = if wrong.is_empty() {
@@ -150,6 +155,7 @@ async fn form(
         url: endpoint.url,
         asked,
         wrong,
+        missed: missed.filter(|_| nothing.is_some()),
         nothing,
     };
     page(status, &body)
@@ -163,14 +169,17 @@ pub(crate) async fn show(
     Asked(mut asked): Asked<ReplayForm>,
     Asked(result): Asked<Outcome>,
 ) -> Result<Response, PortalProblem> {
-    let endpoint = find(&state, session.id(), &id).await?.endpoint;
+    let report = find(&state, session.id(), &id).await?;
     let nothing = (!result.queued.is_empty()).then(|| result.left_out());
     if asked.since.is_empty() {
         let now = state.clock.now();
-        asked.since = (now - BACK).date_naive().to_string();
+        let missed = state.webhooks.missed(report.endpoint.id).await?;
+        // All that was missed, if it is known since when.
+        let since = (missed.last_accepted).map_or(now - BACK, |last| last.min(now - BACK));
+        asked.since = since.date_naive().to_string();
         asked.until = now.date_naive().to_string();
     }
-    Ok(form(&state, &session, endpoint, asked, Vec::new(), nothing).await)
+    Ok(form(&state, &session, report, asked, Vec::new(), nothing).await)
 }
 
 /// Shows how far a replay has come. The queue says so, whichever process delivers it.
@@ -216,12 +225,13 @@ pub(crate) async fn replay(
     Path(id): Path<String>,
     Sent(mut sent): Sent<ReplayForm>,
 ) -> Result<Response, PortalProblem> {
-    let endpoint = find(&state, session.id(), &id).await?.endpoint;
+    let report = find(&state, session.id(), &id).await?;
     let wanted = match read(&sent) {
         Ok(wanted) => wanted,
-        Err(wrong) => return Ok(form(&state, &session, endpoint, sent, wrong, None).await),
+        Err(wrong) => return Ok(form(&state, &session, report, sent, wrong, None).await),
     };
-    let here = path(&endpoint);
+    let endpoint = &report.endpoint;
+    let here = path(endpoint);
     let (app, config) = (endpoint.app, endpoint.id.config(endpoint.app));
     let replayed = state
         .webhooks

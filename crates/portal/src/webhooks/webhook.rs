@@ -98,6 +98,40 @@ fn trouble(report: &EndpointReport) -> String {
     }
 }
 
+/// What an endpoint that doesn't work has missed.
+pub(super) struct MissedEvents {
+    pub(super) last_accepted: Option<Moment>,
+    /// `9 events wait for their next attempt,`; empty: none.
+    pub(super) waiting: String,
+    pub(super) next: Option<Moment>,
+}
+
+impl MissedEvents {
+    /// `None` if it works. Without them the page stays usable.
+    pub(super) async fn load(state: &PortalState, report: &EndpointReport) -> Option<Self> {
+        if !matches!(report.health, Health::Failing | Health::Degraded) {
+            return None;
+        }
+        let missed = state.webhooks.missed(report.endpoint.id).await.ok()?;
+        let next = (missed.waiting.next).filter(|next| *next > state.clock.now());
+        let when = if next.is_some() {
+            "for their next attempt, the first at"
+        } else {
+            "and are attempted now"
+        };
+        Some(Self {
+            last_accepted: missed.last_accepted.map(Moment::new),
+            waiting: match missed.waiting.count {
+                0 => String::new(),
+                1 if next.is_some() => "1 event waits for its next attempt, at".to_owned(),
+                1 => "1 event waits and is attempted now".to_owned(),
+                count => format!("{} events wait {when}", number(count)),
+            },
+            next: next.map(Moment::new),
+        })
+    }
+}
+
 /// What a test that has just failed got: "your endpoint answered 500", and the id of its delivery.
 fn failed_test(common: &Common, newest: Option<&Delivery>) -> Option<(String, String)> {
     let newest = newest.filter(|newest| common.has_done("test-failed") && is_failed_test(newest));
@@ -128,6 +162,8 @@ struct WebhookPage {
     status: Status,
     /// What failed in the last day, if it doesn't work.
     trouble: String,
+    /// What it has missed, if that is known.
+    missed: Option<MissedEvents>,
     is_active: bool,
     /// A configuration; the app's own `webhook_url` is changed with the app.
     is_config: bool,
@@ -190,6 +226,7 @@ pub(crate) async fn show(
         ),
         path: path(endpoint),
         status: status(&report),
+        missed: MissedEvents::load(&state, &report).await,
         trouble: trouble(&report),
         events: events(endpoint),
         is_active: endpoint.is_active,

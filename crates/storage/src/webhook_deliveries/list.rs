@@ -50,6 +50,26 @@ pub struct DeliveryTotals {
     pub failures: i64,
 }
 
+/// Attempts among which the last accepted one is looked for.
+const LOOKED_AT: i64 = 10_000;
+
+/// When an endpoint's receiver last accepted a delivery; `None`: not in its latest attempts.
+pub async fn last_accepted(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+) -> Result<Option<DateTime<Utc>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT delivered_at
+         FROM (SELECT id, delivered_at, success FROM webhook_deliveries
+               WHERE endpoint_id = $1 ORDER BY id DESC LIMIT $2) AS latest
+         WHERE success ORDER BY id DESC LIMIT 1",
+        endpoint.0,
+        LOOKED_AT,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
 /// An endpoint's attempts, newest first.
 pub async fn list(
     connection: &mut PgConnection,

@@ -64,18 +64,27 @@ pub async fn begin(
     Ok(is_alone)
 }
 
-/// The number of waiting deliveries to an endpoint, ready or until their next attempt; each counted up to `most`.
+/// The waiting deliveries to an endpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many.
+    pub count: i64,
+    /// When the first of them is attempted; a time in the past is as soon as there is room.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// The waiting deliveries to an endpoint, ready or until their next attempt; each counted up to `most`.
 pub async fn waiting(
     connection: &mut PgConnection,
     endpoint: EndpointId,
     most: i64,
-) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT (SELECT count(*) FROM (SELECT FROM webhook_queue
-                                         WHERE endpoint_id = $1 AND state = 'ready' LIMIT $2) AS ready)
-                  + (SELECT count(*) FROM (SELECT FROM webhook_queue
-                                           WHERE endpoint_id = $1 AND state = 'waiting' LIMIT $2) AS later)
-                  AS "count!""#,
+) -> Result<Waiting, sqlx::Error> {
+    sqlx::query_as!(
+        Waiting,
+        r#"SELECT count(*) AS "count!", min(due_at) AS next
+           FROM ((SELECT due_at FROM webhook_queue WHERE endpoint_id = $1 AND state = 'ready' LIMIT $2)
+                 UNION ALL
+                 (SELECT due_at FROM webhook_queue WHERE endpoint_id = $1 AND state = 'waiting' LIMIT $2)) AS waiting"#,
         endpoint.0,
         most,
     )
