@@ -97,3 +97,45 @@ async fn a_screen_shows_much_and_nothing_breaks_or_moves() {
     }
     gateway.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_opens_beside_its_list_where_there_is_room() {
+    let gateway = Gateway::start().await;
+    let secret = api_secret(&gateway).await;
+    let (_, sent) = gateway.send_to("bob@example.com").await;
+    let id = sent["log_id"].as_str().unwrap().to_owned();
+    gateway
+        .eventually("it is in the log", async |gateway| {
+            gateway.logged().await.len() == 1
+        })
+        .await;
+    let base = &gateway.daemon.base_url;
+    let row = || Step::click("#results tbody a.row");
+    let signed_in = [
+        Step::goto(format!("{base}/portal/messages?app={}", gateway.app.slug)),
+        Step::Type(secret),
+        Step::Press(vec!["Enter"]),
+        Step::expect_url("/portal/messages"),
+    ];
+    let mut steps = signed_in.to_vec();
+    steps.extend([
+        row(),
+        Step::expect_text("Message to bob@example.com"),
+        Step::expect_url("/portal/messages\\?"),
+        Step::Accessible(()),
+        Step::Fits(()),
+        Step::click("#preview button:text('Close')"),
+        Step::Measure("document.getElementById('preview').checkVisibility()"),
+        row(),
+        Step::expect_text("Timeline"),
+        // The one that is shown opens.
+        row(),
+        Step::expect_url(&format!("/portal/messages/{id}\\?app=")),
+    ]);
+    let results = Browser::sized(1440, 900).run(&steps).await;
+    assert_eq!(results[10].text.as_deref(), Some("false"));
+    let mut steps = signed_in.to_vec();
+    steps.extend([row(), Step::expect_url(&format!("/portal/messages/{id}"))]);
+    Browser::sized(1380, 900).run(&steps).await;
+    gateway.stop().await;
+}

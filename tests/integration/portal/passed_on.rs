@@ -156,7 +156,7 @@ async fn a_connect_link_takes_one_line() {
             Step::click("role=button[name=\"Sign in\"]"),
             Step::expect_url(format!("/apps/{}$", gateway.app.slug)),
             Step::goto(format!("{app}#connect")),
-            Step::click("role=button[name=\"Create the link\"]"),
+            Step::click("role=button[name=\"Create link\"]"),
             Step::expect_text("Connects one mailbox"),
             Step::read("#connect-link"),
             Step::Fits(()),

@@ -54,7 +54,7 @@ async fn a_replay_says_how_far_it_has_come() {
         page.location()
     );
     let page = visitor.get(page.location()).await;
-    page.says(&["No event was queued."]);
+    page.says(&["No event had to be queued."]);
 
     let replica = gateway.replica().start().await;
     receiver.always(Reply::Hang);

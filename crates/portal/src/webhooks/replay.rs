@@ -81,9 +81,9 @@ impl Outcome {
         let mut sentences = Vec::new();
         match count(&self.skipped) {
             0 => {}
-            1 => sentences.push("1 was already queued or being delivered.".to_owned()),
+            1 => sentences.push("1 is retried already.".to_owned()),
             many => sentences.push(format!(
-                "{} were already queued or being delivered.",
+                "{} are retried already.",
                 number(many)
             )),
         }
