@@ -188,7 +188,7 @@ fn webhook_routes() -> Router<PortalState> {
         )
         .route(
             "/portal/webhooks/{id}/replay/progress",
-            get(webhooks::replay::progress),
+            get(webhooks::replay_progress::show),
         )
         .route(
             "/portal/webhooks/{id}/deliveries/{delivery_id}",

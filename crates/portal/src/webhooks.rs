@@ -6,6 +6,7 @@ pub(super) mod delivery;
 pub(super) mod form;
 mod indented;
 pub(super) mod replay;
+pub(super) mod replay_progress;
 pub(super) mod secret;
 pub(super) mod webhook;
 pub(super) mod week;

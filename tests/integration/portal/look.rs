@@ -130,12 +130,12 @@ async fn a_message_opens_beside_its_list_where_there_is_room() {
         Step::expect_text("Timeline"),
         // The one that is shown opens.
         row(),
-        Step::expect_url(&format!("/portal/messages/{id}\\?app=")),
+        Step::expect_url(format!("/portal/messages/{id}\\?app=")),
     ]);
     let results = Browser::sized(1440, 900).run(&steps).await;
     assert_eq!(results[10].text.as_deref(), Some("false"));
     let mut steps = signed_in.to_vec();
-    steps.extend([row(), Step::expect_url(&format!("/portal/messages/{id}"))]);
+    steps.extend([row(), Step::expect_url(format!("/portal/messages/{id}"))]);
     Browser::sized(1380, 900).run(&steps).await;
     gateway.stop().await;
 }
