@@ -81,13 +81,18 @@ async function ask(link) {
 /** From this width on, a message opens beside its list. */
 const BESIDE = matchMedia('(min-width: 87.5rem)');
 
+/** The row that was clicked last. */
+let previewed;
+
 /** Shows a row's message beside the list; where it can't be read, its page opens. */
 async function preview(row) {
+  previewed = row;
   const answer = await fetch(row.href, { cache: 'no-store' });
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
   const [title, badge, message] = [page.querySelector('h1'), page.querySelector('#badge'), page.querySelector('[data-live]')];
   const pane = document.getElementById('preview');
   if (!answer.ok || answer.redirected || !message || !pane) { location.assign(row.href); return; }
+  if (previewed !== row) return;
   message.removeAttribute('data-live');
   message.querySelector('.foot')?.remove();
   const heading = Object.assign(document.createElement('h2'), { textContent: title.textContent });

@@ -1,81 +1,113 @@
 //! A message's structure, and its header fields, decoded.
 
-use mail_parser::{HeaderName, Message, MessageParser};
+use mail_parser::{Encoding, HeaderName, Message, MessageParser, MessagePart};
 
 use mailgate_types::encoded_words::decoded;
 
-/// Parts of one message that may be messages themselves.
-const ENCLOSED: usize = 100;
+/// Stands for the slash in the type of an enclosed message.
+const SLASH: u8 = 0x1f;
 
-/// A message with its parts; `None` if it can't be parsed, or encloses more messages than anybody sends: the parser
-/// descends into them without limit, and drops them recursively, which would overflow the stack.
-pub(crate) fn parse(bytes: &[u8]) -> Option<Message<'_>> {
-    if encloses_too_much(bytes) {
-        return None;
-    }
-    MessageParser::default().parse(bytes)
+/// A message as the parser may read it. It descends into enclosed messages without limit, and drops them recursively,
+/// so that many would overflow the stack: here their type has no subtype, so that each is a file as any other.
+pub(crate) struct Readable<'a> {
+    original: &'a [u8],
+    changed: Option<Vec<u8>>,
 }
 
-/// Whether more messages could be enclosed than the limit, or some in an encoding (against RFC 2046 §5.2.1), which
-/// hides how many are in them. The parser finds header fields anywhere after a delimiter, so all of the text counts.
-fn encloses_too_much(bytes: &[u8]) -> bool {
-    let lower = bytes.to_ascii_lowercase();
-    let name = memchr::memmem::Finder::new("content-type");
-    let (mut enclosed, mut position) = (0, 0);
-    while let Some(start) = name.find(&lower[position..]) {
-        let start = position + start;
-        let field = field_at(&lower, start);
-        position = start + field.len();
-        let names = name.find_iter(field).count();
-        if !names_message(field, names > 1) {
-            continue;
+impl<'a> Readable<'a> {
+    pub(crate) fn new(original: &'a [u8]) -> Self {
+        let mut changed: Option<Vec<u8>> = None;
+        let mut current = 0..0;
+        let mut is_unclear = false;
+        for colon in memchr::memchr_iter(b':', original) {
+            if !follows_content_type(&original[..colon]) {
+                continue;
+            }
+            // A second one within a field may be where a part begins, so that all of the field counts; once is enough.
+            let is_within = current.contains(&colon);
+            if is_within && is_unclear {
+                continue;
+            }
+            if !is_within {
+                current = colon..colon + field_at(original, colon).len();
+            }
+            is_unclear = is_within;
+            let field = &original[current.clone()];
+            if names_message(field, is_unclear) {
+                let copy = changed.get_or_insert_with(|| original.to_vec());
+                let slashes = memchr::memchr_iter(b'/', field);
+                slashes.for_each(|slash| copy[current.start + slash] = SLASH);
+            }
         }
-        enclosed += names;
-        let head = block_around(&lower, start);
-        let is_encoded = ["base64", "quoted-printable"]
-            .iter()
-            .any(|encoding| memchr::memmem::find(head, encoding.as_bytes()).is_some());
-        if is_encoded || enclosed > ENCLOSED {
-            return true;
+        Self { original, changed }
+    }
+
+    /// `None` if it can't be parsed.
+    pub(crate) fn parse(&self) -> Option<Message<'_>> {
+        let bytes = self.changed.as_deref().unwrap_or(self.original);
+        MessageParser::default().parse(bytes)
+    }
+
+    /// A part's decoded content.
+    pub(crate) fn contents(&self, part: &MessagePart<'_>) -> Vec<u8> {
+        let range = part.offset_body as usize..part.offset_end as usize;
+        match self.original.get(range) {
+            Some(content) if part.encoding == Encoding::None => content.to_vec(),
+            _ => part.contents().to_vec(),
         }
     }
-    false
 }
 
-/// Whether a Content-Type field, in lower case, could declare a message, or a digest of messages. Its parameters count
-/// if it is unclear where they begin.
+/// A text of a parsed message as it was before.
+pub(crate) fn restored(text: &str) -> String {
+    text.replace(char::from(SLASH), "/")
+}
+
+/// The parser ignores white space within names, and finds fields anywhere after a delimiter.
+fn follows_content_type(before: &[u8]) -> bool {
+    let mut letters = (before.iter().rev()).filter(|byte| !byte.is_ascii_whitespace());
+    (b"content-type".iter().rev())
+        .all(|expected| (letters.next()).is_some_and(|byte| byte.eq_ignore_ascii_case(expected)))
+}
+
+/// Whether a Content-Type field could declare a message, or a digest of messages, to anybody.
 fn names_message(field: &[u8], is_unclear: bool) -> bool {
     let parameters = memchr::memchr(b';', field).unwrap_or(field.len());
-    // A semicolon may be in a comment or in quotes.
-    let kind = match memchr::memchr2(b'(', b'"', &field[..parameters]) {
-        None if !is_unclear => &field[..parameters],
-        _ => field,
+    // A semicolon may be in a comment or in quotes; an encoded word may be anything.
+    let is_plain = !is_unclear && !(field[..parameters].iter()).any(|byte| b"(\"=".contains(byte));
+    let kind = if is_plain {
+        &field[..parameters]
+    } else {
+        field
     };
-    let letters: Vec<u8> = (kind.iter().copied())
-        .filter(u8::is_ascii_alphanumeric)
+    let letters = || {
+        kind.iter()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .map(u8::to_ascii_lowercase)
+    };
+    let mut depth = 0_usize;
+    let without_comments: Vec<u8> = letters()
+        .filter(|byte| {
+            depth += usize::from(*byte == b'(');
+            let is_outside = depth == 0;
+            depth = depth.saturating_sub(usize::from(*byte == b')'));
+            is_outside
+        })
         .collect();
-    ["messagerfc822", "messageglobal", "digest"]
-        .iter()
-        .any(|name| memchr::memmem::find(&letters, name.as_bytes()).is_some())
+    let whole: Vec<u8> = letters().collect();
+    [whole, without_comments].iter().any(|text| {
+        ["message", "digest", "=?"]
+            .iter()
+            .any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
+    })
 }
 
-/// The field that begins here, with its folds.
+/// The rest of the field that begins here, with its folds.
 fn field_at(text: &[u8], start: usize) -> &[u8] {
     let rest = &text[start..];
     let end = memchr::memchr_iter(b'\n', rest)
         .find(|end| !matches!(rest.get(end + 1), Some(b' ' | b'\t')));
     &rest[..end.unwrap_or(rest.len())]
-}
-
-/// The lines around a place, between empty ones.
-fn block_around(text: &[u8], place: usize) -> &[u8] {
-    let is_empty =
-        |end: &usize| text[end + 1..].starts_with(b"\n") || text[end + 1..].starts_with(b"\r\n");
-    let start = memchr::memrchr_iter(b'\n', &text[..place]).find(is_empty);
-    let end = memchr::memchr_iter(b'\n', &text[place..])
-        .map(|end| place + end)
-        .find(is_empty);
-    &text[start.unwrap_or(0)..end.unwrap_or(text.len())]
 }
 
 /// Names and values, in order; `None` if they can't be parsed.
@@ -117,6 +149,12 @@ pub(crate) fn header(mime: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use base64::Engine as _;
+    use mail_parser::PartType;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn encloses(heads: &str, levels: usize) -> String {
@@ -126,42 +164,93 @@ mod tests {
         )
     }
 
+    fn parts(mail: &[u8]) -> Vec<String> {
+        let readable = Readable::new(mail);
+        let message = readable.parse();
+        let parts = message.iter().flat_map(|message| &message.parts);
+        parts
+            .map(|part| {
+                assert!(!matches!(part.body, PartType::Message(_)));
+                String::from_utf8_lossy(&readable.contents(part)).into_owned()
+            })
+            .collect()
+    }
+
     #[test]
-    fn enclosed_messages_are_parsed_up_to_a_limit() {
+    fn enclosed_messages_are_files_however_many() {
         for head in [
             "Content-Type: message/rfc822\r\n\r\n",
             "CONTENT-TYPE : Message/\r\n Global; x=y\r\n\r\n",
             "Content-Type: (a;b) message/rfc822\n\n",
+            "Content-Type: message(x)/rfc822\r\n\r\n",
+            "Content-Type: message/(x(y)z)rfc822\r\n\r\n",
+            "Content-Type: mess(x)age/rfc(\\)822\r\n\r\n",
+            "Content -Type: message/rfc822\r\n\r\n",
+            "C on\tt ent-Type \t: message/rfc822\r\n\r\n",
+            "Content-Type: =?utf-8?q?message?=/rfc822\r\n\r\n",
+            "Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\n\r\n",
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\ncontent-type: x;--bContent-Type: message/rfc822\r\n\r\n",
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\ncontent-type: x;--bContent-Type: y;--bContent-Type: message/rfc822\r\n\r\n",
         ] {
-            assert!(parse(encloses(head, 3).as_bytes()).is_some(), "{head}");
-            assert!(parse(encloses(head, 60_000).as_bytes()).is_none(), "{head}");
+            for first in ["", "Content-Type: message/rfc822\r\n\r\n"] {
+                for levels in [1, 3, 60_000] {
+                    let mail = first.to_owned() + &encloses(head, levels);
+                    assert!(!parts(mail.as_bytes()).is_empty(), "{head}");
+                }
+            }
         }
-        let digest = "Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\n\r\n";
-        assert!(parse(encloses(digest, 3).as_bytes()).is_some());
-        assert!(parse(encloses(digest, 60_000).as_bytes()).is_none());
-        let hidden = "Content-Type: multipart/mixed; boundary=b\r\n\r\ncontent-type: x;--bContent-Type: message/rfc822\r\n\r\n";
-        assert!(parse(encloses(hidden, 60_000).as_bytes()).is_none());
-        let plain = "Content-Type: text/plain; name=\"message/rfc822\"\r\n\r\n";
-        assert!(parse(encloses(plain, 1_000).as_bytes()).is_some());
+        let inner = "Content-Type: message/rfc822\r\n\r\nSubject: inmost\r\n\r\nHi\r\n";
+        assert_eq!(
+            parts(encloses("Content-Type: message/rfc822\r\n\r\n", 2).as_bytes()),
+            [inner]
+        );
     }
 
     #[test]
-    fn enclosed_messages_in_an_encoding_arent_parsed() {
-        for encoding in ["base64", "Quoted-Printable"] {
-            for head in [
-                format!(
-                    "Content-Transfer-Encoding: {encoding}\r\nContent-Type: message/rfc822\r\n\r\n"
-                ),
-                format!(
-                    "Content-Type: message/rfc822\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n"
-                ),
-            ] {
-                assert!(parse(encloses(&head, 1).as_bytes()).is_none(), "{head}");
-            }
+    fn enclosed_messages_in_an_encoding_are_files_too() {
+        let deep = base64::engine::general_purpose::STANDARD
+            .encode(encloses("Content-Type: message/rfc822\r\n\r\n", 60_000));
+        for head in [
+            "Content-Transfer-Encoding: base64\r\nContent-Type: message/rfc822\r\n\r\n",
+            "Content-Transfer-Encoding: =?utf-8?b?YmFzZTY0?=\r\nContent-Type: message/rfc822\r\n\r\n",
+            "Content-Type: multipart/digest; boundary=b\r\n\r\n--b\r\nContent-Transfer-Encoding: base64\r\n\r\n",
+        ] {
+            parts(format!("{head}{deep}\r\n--b--\r\n").as_bytes());
         }
-        // Other parts may be encoded.
-        let file = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Transfer-Encoding: base64\r\n\r\n\
-            aGk=\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n";
-        assert!(parse(encloses(file, 1).as_bytes()).is_some());
+    }
+
+    #[test]
+    fn a_long_line_takes_no_longer_than_its_length() {
+        // Were each read to the line's end, this would take minutes.
+        for text in ["content-type:", "content-type:message;", "content-type:("] {
+            assert!(!parts(text.repeat(500_000).as_bytes()).is_empty());
+        }
+    }
+
+    #[test]
+    fn other_messages_stay_as_they_are() {
+        for mail in [
+            encloses("Content-Type: text/plain; name=\"message/rfc822\"\r\n", 1),
+            encloses(
+                "Content-Type: text/plain; charset=us-ascii (Plain text)\r\n",
+                1,
+            ),
+        ] {
+            let readable = Readable::new(mail.as_bytes());
+            assert!(readable.changed.is_none(), "{mail}");
+            let message = readable.parse().unwrap();
+            assert!(matches!(message.parts[0].body, PartType::Text(_)));
+        }
+        assert_eq!(
+            restored("Content-Type: message\u{1f}rfc822"),
+            "Content-Type: message/rfc822"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_is_found_in_another(mail in "((C|c)ontent ?-Type ?:|message|/|rfc822|global|digest|multipart|; boundary=b|--b|\r\n|\n|[ ()\"=?;a]){1,60}") {
+            parts(mail.as_bytes());
+        }
     }
 }

@@ -84,8 +84,11 @@ async fn a_replay_says_how_far_it_has_come() {
     ends(&page.text);
     page.says(&[&format!("href=\"{hook}#deliveries\"")]);
 
-    let wrong = progress.replace("began=", "began=x");
-    assert_eq!(visitor.get(&wrong).await.status, 404);
+    // No number, and a time long before.
+    for began in ["began=x", "began=-", "began=-8000"] {
+        let wrong = progress.replace("began=", began);
+        assert_eq!(visitor.get(&wrong).await.status, 404, "{wrong}");
+    }
     let (_, other) = create_app(&gateway.daemon, "Other").await;
     let other = gateway.daemon.accounts.app_credentials(other.id).await;
     let mut stranger = Visitor::new(&gateway.daemon.base_url);

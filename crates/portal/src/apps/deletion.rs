@@ -56,7 +56,7 @@ fn messages(left: i64) -> String {
 /// The bar's value and its end. What is counted no further has none.
 fn bar(of: &str, left: i64) -> Option<(i64, i64)> {
     let of: i64 = of.parse().ok()?;
-    (left <= of && of < Deletion::MOST).then_some((of - left, of))
+    (left <= of && of < Deletion::MOST).then(|| (of - left, of))
 }
 
 /// Shows the page.
@@ -94,6 +94,8 @@ mod tests {
             ("10000", 9_000, "9\u{202f}000 messages", None),
             ("", 10_000, "10\u{202f}000 or more messages", None),
             ("-1", 5, "5 messages", None),
+            ("-9223372036854775808", 5, "5 messages", None),
+            ("9223372036854775807", 5, "5 messages", None),
         ] {
             assert_eq!(messages(left), words);
             assert_eq!(bar(of, left), expected, "{of} {left}");

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use chrono::DateTime;
+use chrono::{DateTime, TimeDelta};
 use serde::Deserialize;
 
 use super::replay::ReplayForm;
@@ -17,6 +17,9 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::number;
 use mailgate_domain::webhooks::{MOST_WAITING, Replayed};
+
+/// Replays that began longer ago are forgotten.
+const LONGEST: TimeDelta = TimeDelta::days(40);
 
 /// The result of queuing a replay.
 #[derive(Default, Deserialize)]
@@ -106,6 +109,8 @@ pub(crate) async fn show(
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
     let began = outcome.began.parse().ok();
     let began = began.and_then(DateTime::from_timestamp_micros);
+    let now = state.clock.now();
+    let began = began.filter(|began| (now - LONGEST..now + LONGEST).contains(began));
     let (Some(began), Ok(queued)) = (began, outcome.queued.parse::<i64>()) else {
         return Err(PortalProblem::not_found());
     };

@@ -104,12 +104,13 @@ fn content(bytes: &[u8]) -> String {
     for (name, value) in mime::headers(bytes).unwrap_or_default() {
         content.extend([&name, ": ", &value, "\n"]);
     }
-    let message = mime::parse(bytes);
+    let readable = mime::Readable::new(bytes);
+    let message = readable.parse();
     for part in message.iter().flat_map(|message| &message.parts) {
         if let PartType::Text(text) | PartType::Html(text) = &part.body {
             content.extend([text, "\n"]);
         }
         content.extend(part.attachment_name());
     }
-    content.to_lowercase()
+    mime::restored(&content).to_lowercase()
 }

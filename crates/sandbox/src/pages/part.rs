@@ -29,7 +29,7 @@ const LINKS: &str = "<base target=\"_blank\">";
 /// The first HTML part of the message, with its own images inlined.
 pub(super) async fn html(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
     let address = format!("/messages/{id}/parts");
-    let read = move |message: &Message<'_>| {
+    let read = move |_: &mime::Readable<'_>, message: &Message<'_>| {
         let headers = [
             (CONTENT_TYPE, "text/html; charset=utf-8"),
             (CONTENT_SECURITY_POLICY, POLICY),
@@ -47,14 +47,14 @@ pub(super) async fn download(
     State(inbox): State<Inbox>,
     Path((id, number)): Path<(String, usize)>,
 ) -> Response {
-    let read = move |message: &Message<'_>| {
+    let read = move |readable: &mime::Readable<'_>, message: &Message<'_>| {
         let part = message.parts.get(number)?;
         if matches!(part.body, PartType::Multipart(_)) {
             return None;
         }
         let disposition = format!("attachment; filename*=UTF-8''{}", file_name(part));
         let headers = stored(image_type(part).unwrap_or(BYTES), &disposition);
-        Some((headers, part.contents().to_vec()).into_response())
+        Some((headers, readable.contents(part)).into_response())
     };
     answer(&inbox, &id, read).await
 }
@@ -63,7 +63,7 @@ pub(super) async fn download(
 async fn answer(
     inbox: &Inbox,
     id: &str,
-    read: impl FnOnce(&Message<'_>) -> Option<Response> + Send + 'static,
+    read: impl FnOnce(&mime::Readable<'_>, &Message<'_>) -> Option<Response> + Send + 'static,
 ) -> Response {
     let bytes = match inbox.raw(id).await {
         Ok(Some(bytes)) => bytes,
@@ -71,8 +71,9 @@ async fn answer(
         Err(error) => return unreadable(&error),
     };
     let answer = tokio::task::spawn_blocking(move || {
-        let message = mime::parse(&bytes)?;
-        read(&message)
+        let readable = mime::Readable::new(&bytes);
+        let message = readable.parse()?;
+        read(&readable, &message)
     });
     match answer.await {
         Ok(answer) => answer.unwrap_or_else(not_found),
@@ -91,13 +92,13 @@ pub(super) fn media_type(part: &MessagePart<'_>) -> Option<String> {
     let said = part.content_type()?;
     let (kind, subtype) = (said.ctype(), said.subtype());
     let whole = subtype.map_or_else(|| kind.to_owned(), |subtype| format!("{kind}/{subtype}"));
-    Some(whole.to_lowercase())
+    Some(mime::restored(&whole).to_lowercase())
 }
 
 fn document(message: &Message<'_>, address: &str) -> Option<String> {
     let mut shown = message.parts.iter().filter(|part| !is_attachment(part));
     let mut html = shown.find_map(|part| match &part.body {
-        PartType::Html(html) => Some(html.to_string()),
+        PartType::Html(html) => Some(mime::restored(html)),
         _ => None,
     })?;
     // RFC 2392: other parts by their Content-ID.

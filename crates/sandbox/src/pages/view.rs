@@ -121,7 +121,8 @@ fn kind(part: &MessagePart<'_>) -> Option<Kind> {
 
 impl MessageView {
     pub(super) fn new(message: &ArrivedMessage, bytes: &[u8], asked: &str, words: &str) -> Self {
-        let parsed = mime::parse(bytes);
+        let readable = mime::Readable::new(bytes);
+        let parsed = readable.parse();
         let parts = parsed.as_ref().map(|parsed| parsed.parts.as_slice());
         let count = |wanted: Kind| {
             let parts = parts.unwrap_or_default().iter();
@@ -246,7 +247,7 @@ impl Shown {
             shown.length += text.len();
             let left = SHOWN_BYTES.saturating_sub(shown.text.len());
             if is_whole {
-                shown.text.push_str(cut(text, left));
+                shown.text.push_str(cut(&mime::restored(text), left));
             }
         }
         shown

@@ -191,7 +191,8 @@ impl Known<'_> {
                 Told::on("Mailbox", self.mailbox(), after)
             }
             AuditAction::UserReleased => {
-                Told::plain(format!("User {} released", self.text("user_id")))
+                let user = self.text("user_id").to_owned();
+                Told::on("User", (user, String::new()), "released")
             }
             AuditAction::MessageRetried => self.message("retried"),
             AuditAction::MessageCanceled => self.message("cancelled"),
