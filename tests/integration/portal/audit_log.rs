@@ -31,7 +31,7 @@ async fn changes_are_told_in_words_and_found_by_what_and_by_whom() {
     let all = log(&all);
     for part in [
         "Mailbox <a href=\"/portal/mailboxes/cred_",
-        ">ada@example.com</a> connected",
+        ">ada@example.com</bdi></a> connected",
         "title=\"user.connected cred_",
         "Signed in with the API secret",
         &format!("<a href=\"/portal/apps/{}\">", gateway.app.slug),
