@@ -10,7 +10,7 @@ import { boxes } from './boxes.mjs';
 import { browser } from './pages.mjs';
 
 /** Kinds whose width and place are those of their words. */
-const WORDS = new Set(['h1', '.trail', 'button', '.button', 'select', '.tabs', 'label', 'details', 'form', '.foot']);
+const WORDS = new Set(['h1', '.chips', 'input', '.trail', 'button', '.button', 'select', '.tabs', 'label', 'details', 'form', '.foot']);
 /** A kind that is only counted: in another font it may be on another line. */
 const COUNTED = '.badge';
 /** Lines that a paragraph may have more or less, in pixels, and what boxes may move besides, as a share. */
