@@ -90,7 +90,7 @@ impl Row {
         if !self.state.why.is_empty() {
             self.state.why
         } else if self.is_unread {
-            "The provider doesn't let the gateway read this mailbox, so replies and bounces aren't detected."
+            "Refused: the provider doesn't let the gateway read it, so replies and bounces aren't detected."
         } else {
             &self.last_error
         }

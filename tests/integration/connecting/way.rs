@@ -52,7 +52,7 @@ async fn a_user_connects_a_mailbox_and_mail_leaves_from_it() {
     assert_eq!(page.status, 200, "{}", page.body);
     page.is_page();
     assert_eq!(page.title(), "Your mailbox is connected");
-    for part in [GRACE, "<bdi>Demo</bdi>", "Go back to"] {
+    for part in [GRACE, "<bdi>Demo</bdi>", "return to"] {
         assert!(page.body.contains(part), "{part}: {}", page.body);
     }
     assert!(!page.body.contains(&code) && !page.body.contains(&state));
