@@ -5,7 +5,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
-use serde::Deserialize;
 
 use crate::PortalState;
 use crate::page::fields::{Asked, Sent};
@@ -14,7 +13,7 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::number;
 use crate::page::{page, see};
-use crate::webhooks::replay_progress::Outcome;
+use crate::webhooks::replay_progress::{Outcome, ReplayForm};
 use crate::webhooks::webhook::MissedEvents;
 use crate::webhooks::{find, path};
 use mailgate_domain::webhooks::{EndpointReport, MOST_WAITING, Replay, ReplayError};
@@ -22,21 +21,6 @@ use mailgate_types::date::Date;
 
 /// How far back events are replayed, unless somebody says otherwise.
 const BACK: TimeDelta = TimeDelta::days(1);
-
-/// The form.
-#[derive(Default, Deserialize)]
-pub(crate) struct ReplayForm {
-    #[serde(default)]
-    pub(super) since: String,
-    #[serde(default)]
-    pub(super) until: String,
-    /// `true`: delivered events; otherwise failed ones.
-    #[serde(default)]
-    pub(super) success: String,
-    /// Where an earlier replay ended.
-    #[serde(default)]
-    pub(super) cursor: String,
-}
 
 /// The page.
 #[derive(Template)]

@@ -7,7 +7,6 @@ use axum::response::Response;
 use chrono::{DateTime, TimeDelta};
 use serde::Deserialize;
 
-use super::replay::ReplayForm;
 use super::{find, path};
 use crate::PortalState;
 use crate::page::fields::Asked;
@@ -17,6 +16,21 @@ use crate::page::problem::PortalProblem;
 use crate::page::session::Session;
 use crate::page::words::number;
 use mailgate_domain::webhooks::{MOST_WAITING, Replayed};
+
+/// What is replayed, as the form says it.
+#[derive(Default, Deserialize)]
+pub(crate) struct ReplayForm {
+    #[serde(default)]
+    pub(super) since: String,
+    #[serde(default)]
+    pub(super) until: String,
+    /// `true`: delivered events; otherwise failed ones.
+    #[serde(default)]
+    pub(super) success: String,
+    /// Where an earlier replay ended.
+    #[serde(default)]
+    pub(super) cursor: String,
+}
 
 /// Replays that began longer ago are forgotten.
 const LONGEST: TimeDelta = TimeDelta::days(40);
