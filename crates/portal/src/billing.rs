@@ -2,7 +2,6 @@
 //! invoices, and the end.
 
 pub(super) mod actions;
-pub(super) mod sentence;
 pub(super) mod words;
 
 use std::time::Duration;
@@ -15,7 +14,6 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use self::sentence::{Day, day};
 use self::words::expiry::expiry;
 use self::words::{Action, Card, Head, Reading};
 use super::PortalState;
@@ -24,6 +22,7 @@ use crate::page::fields::{Asked, Common};
 use crate::page::frame::{Frame, Section};
 use crate::page::problem::PortalProblem;
 use crate::page::said::Said;
+use crate::page::sentence::{Day, day};
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use mailgate_domain::billing::{BillingError, ListedInvoice, StoredSubscription};

@@ -1,5 +1,5 @@
-//! Every component of the pages with invented content, for whoever changes the look. Only `mailgate dev` serves it; it
-//! reads nothing of a subscriber, so it needs no session.
+//! A page that shows every component with invented content, for work on the portal's look. Only `mailgate dev` serves it.
+//! It reads nothing of a subscriber, so it needs no session.
 
 mod examples;
 
@@ -11,60 +11,16 @@ use chrono::{DateTime, Utc};
 
 use super::PortalState;
 use super::page::page;
+use crate::messages::{Happening, Row};
+use crate::overview::attention::Item;
 use crate::overview::plots::Plot;
+use crate::overview::tiles::Tile;
 use crate::page::frame::Frame;
 use crate::page::said::Said;
 use crate::page::words::{Moment, Status};
 use crate::page::wrong::Wrong;
 use crate::webhooks::week::Week;
-
-/// A message's row.
-struct Row {
-    to: &'static str,
-    status: Status,
-    subject: &'static str,
-    at: Moment,
-}
-
-impl Row {
-    /// The page that it opens: none.
-    #[expect(clippy::unused_self, reason = "as of a message")]
-    fn path(&self) -> &'static str {
-        "#table"
-    }
-}
-
-/// A number of the overview.
-struct Tile {
-    name: &'static str,
-    number: &'static str,
-    note: &'static str,
-    path: &'static str,
-}
-
-/// Something that needs attention.
-struct Item {
-    status: Status,
-    words: &'static str,
-    since: Option<Moment>,
-    path: &'static str,
-    action: &'static str,
-}
-
-/// An event on the timeline.
-struct Happening {
-    at: Option<Moment>,
-    title: &'static str,
-    status: Status,
-    text: &'static str,
-    path: &'static str,
-}
-
-/// What a failure means.
-struct Explanation {
-    meaning: &'static str,
-    action: &'static str,
-}
+use mailgate_domain::explanation::{Concern, Explanation};
 
 #[derive(Template)]
 #[template(path = "components.html")]
@@ -106,8 +62,9 @@ impl ComponentsPage {
             rows: examples::rows(now),
             happenings: examples::happenings(now),
             explanation: Explanation {
-                meaning: "The recipient's mailbox is full.",
-                action: "The gateway tries again for two days.",
+                meaning: "The recipient's mailbox is full.".to_owned(),
+                action: "The gateway tries again for two days.".to_owned(),
+                concerns: Concern::Recipient,
             },
             key: "example-4f9d1c7b2a60",
             masked: "",

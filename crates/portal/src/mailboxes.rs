@@ -168,12 +168,13 @@ pub(super) async fn list(
     });
     let at = |after: &str| of_status(&asked.status) + "&" + &query(&[("after", after)]);
     let (section, title) = (Section::Mailboxes, "Mailboxes");
+    let frame = Frame::load(&state, &session.subscriber, section, title, common.app()).await;
     let body = MailboxesPage {
-        frame: Frame::load(&state, &session.subscriber, section, title, common.app()).await,
+        clear: frame.scoped(Section::Mailboxes.path()),
+        frame,
         said: common.said(),
         next: last.map(|mailbox| at(&mailbox.id.to_string())),
         first: filter.after.map(|_| of_status(&asked.status)),
-        clear: Section::Mailboxes.path().to_owned() + "?" + &query(&[("app", &app)]),
         choices: choices.into(),
         rows: (listed.into_iter())
             .map(|mailbox| Row::new(&state, mailbox))

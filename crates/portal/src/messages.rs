@@ -23,6 +23,7 @@ use crate::page::session::Session;
 pub(super) use find::Row;
 use find::{Answer, Found, find};
 use mailgate_domain::mailboxes::NamedMailbox;
+pub(super) use timeline::Happening;
 
 /// Mailboxes in the drop-down; with more, the mailbox is entered by its ID.
 const MAILBOXES: usize = 100;
@@ -109,10 +110,7 @@ pub(super) async fn list(
     .await;
     let mailboxes = choice(&state, &session, app).await;
     let body = MessagesPage {
-        clear: match &frame.inside {
-            Some(inside) => inside.way(Section::Messages.path()),
-            None => Section::Messages.path().to_owned(),
-        },
+        clear: frame.scoped(Section::Messages.path()),
         is_live: wrong.is_empty() && asked.is_cheap(),
         today: state.clock.now().format("%Y-%m-%d").to_string(),
         is_of_app: app.is_some(),

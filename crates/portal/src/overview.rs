@@ -1,9 +1,9 @@
 //! The overview: first steps until they are done, what needs attention, and the messages of the last 30 days. Each part
 //! is loaded separately, so that one failure doesn't hide the others.
 
-mod attention;
+pub(super) mod attention;
 pub(super) mod plots;
-mod tiles;
+pub(super) mod tiles;
 
 use askama::Template;
 use axum::extract::State;

@@ -10,6 +10,7 @@ pub(super) mod problem;
 pub(super) mod qr_code;
 pub(super) mod requests;
 pub(super) mod said;
+pub(super) mod sentence;
 pub(super) mod session;
 pub(super) mod state;
 pub(super) mod words;

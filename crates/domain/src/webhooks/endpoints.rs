@@ -43,6 +43,12 @@ pub enum Health {
 }
 
 impl Health {
+    /// Whether its receiver refuses more than a few deliveries.
+    #[must_use]
+    pub fn is_trouble(self) -> bool {
+        matches!(self, Self::Failing | Self::Degraded)
+    }
+
     fn of(endpoint: &OwnedEndpoint, attempts: i64, failures: i64) -> Self {
         match endpoint {
             endpoint if endpoint.url.is_empty() => Self::Removed,

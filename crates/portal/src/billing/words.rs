@@ -5,7 +5,7 @@ pub(super) mod expiry;
 
 use chrono::{DateTime, Utc};
 
-use super::sentence::{Sentence, day};
+use crate::page::sentence::{Sentence, day};
 use crate::page::words::Status;
 use mailgate_domain::billing::{LiveSubscription, StoredSubscription};
 use mailgate_types::billing_details::{OpenAmount, SavedPaymentMethod};
@@ -191,7 +191,7 @@ impl<'a> Reading<'a> {
         };
         Sentence::of("Trial ends ")
             .on(day(at, self.now))
-            .then(&format!(" ({left})."))
+            .then(format!(" ({left})."))
     }
 
     fn active(&self) -> Head {
@@ -214,13 +214,13 @@ impl<'a> Reading<'a> {
             (badge("Trial", "good"), self.trial_ends().then(&more))
         } else {
             let sentence = match next {
-                Some(at) if amount.is_empty() => Sentence::of(&format!("{saved}Next invoice on "))
+                Some(at) if amount.is_empty() => Sentence::of(format!("{saved}Next invoice on "))
                     .on(day(at, self.now))
                     .then("."),
-                Some(at) => Sentence::of(&format!("{saved}Next payment: {amount} on "))
+                Some(at) => Sentence::of(format!("{saved}Next payment: {amount} on "))
                     .on(day(at, self.now))
                     .then("."),
-                None => Sentence::of(&format!("{saved}No action is needed.")),
+                None => Sentence::of(format!("{saved}No action is needed.")),
             };
             (badge("Active", "good"), sentence)
         };
@@ -253,11 +253,11 @@ impl<'a> Reading<'a> {
         let (sentence, action) = match self.card() {
             // The sentence says what the button does.
             _ if self.is_updated => {
-                let sentence = Sentence::of(&format!("Card saved. {pay} {to}."));
+                let sentence = Sentence::of(format!("Card saved. {pay} {to}."));
                 (sentence, Action::Pay(pay))
             }
             Card::Missing => {
-                let sentence = self.failure().then(&format!(" Add a card, then pay {to}."));
+                let sentence = self.failure().then(format!(" Add a card, then pay {to}."));
                 (sentence, Action::AddCard)
             }
             Card::Unknown | Card::Entered | Card::Saved(_) => (self.failure(), Action::Pay(pay)),
@@ -283,14 +283,14 @@ impl<'a> Reading<'a> {
         let sentence = match (amount, due.is_some_and(|due| due.is_failed)) {
             (Some(amount), true) => {
                 let the = if stops.is_empty() { "The" } else { "the" };
-                let sentence = Sentence::of(&format!("{stops}{the} payment of {amount} failed"));
+                let sentence = Sentence::of(format!("{stops}{the} payment of {amount} failed"));
                 match since {
                     Some(at) => sentence.then(" on ").on(day(at, self.now)),
                     None => sentence,
                 }
             }
             (Some(amount), false) => {
-                let sentence = Sentence::of(&format!("{stops}{amount} is due"));
+                let sentence = Sentence::of(format!("{stops}{amount} is due"));
                 match since {
                     Some(at) => sentence.then(" since ").on(day(at, self.now)),
                     None => sentence,
@@ -298,7 +298,7 @@ impl<'a> Reading<'a> {
             }
             (None, _) => {
                 let the = if stops.is_empty() { "A" } else { "a" };
-                Sentence::of(&format!("{stops}{the} payment is due"))
+                Sentence::of(format!("{stops}{the} payment is due"))
             }
         };
         match self.stored.grace_ends_at.filter(|_| self.stored.allowed) {

@@ -2,8 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Happening, Item, Row, Tile};
+use crate::messages::{Happening, Row};
+use crate::overview::attention::Item;
 use crate::overview::plots::{Bar, Line, Part, Plot};
+use crate::overview::tiles::Tile;
 use crate::page::said::Said;
 use crate::page::words::{Moment, Status, cancelled, scheduled, status};
 use crate::page::wrong::Wrong;
@@ -53,11 +55,11 @@ pub(super) fn said() -> [Said; 3] {
 }
 
 pub(super) fn tiles() -> [Tile; 4] {
-    let tile = |name, number, note| Tile {
+    let tile = |name, number: &str, note: &str| Tile {
         name,
-        number,
-        note,
-        path: "#tiles",
+        number: number.to_owned(),
+        note: note.to_owned(),
+        path: "#tiles".to_owned(),
     };
     [
         tile("Sent", "1\u{202f}204", "+12 % on the week before"),
@@ -68,11 +70,11 @@ pub(super) fn tiles() -> [Tile; 4] {
 }
 
 pub(super) fn attention(now: DateTime<Utc>) -> [Item; 3] {
-    let item = |status, words, since, action| Item {
+    let item = |status, words: &str, since, action| Item {
         status,
-        words,
+        words: words.to_owned(),
         since,
-        path: "#attention",
+        path: "#attention".to_owned(),
         action,
     };
     [
@@ -169,10 +171,13 @@ pub(super) fn week() -> Week {
 }
 
 pub(super) fn rows(now: DateTime<Utc>) -> Vec<Row> {
-    let row = |to, status, subject, minutes| Row {
-        to,
+    let row = |to: &str, status, subject: &str, minutes| Row {
+        id: "example".to_owned(),
+        to: to.to_owned(),
+        from: "ada@example.com".to_owned(),
+        app: "Example app".to_owned(),
         status,
-        subject,
+        subject: subject.to_owned(),
         at: before(now, minutes),
     };
     vec![
@@ -205,46 +210,21 @@ pub(super) fn rows(now: DateTime<Utc>) -> Vec<Row> {
 }
 
 pub(super) fn happenings(now: DateTime<Utc>) -> [Happening; 5] {
-    let happening = |minutes, title, status, text, path| Happening {
-        at: Some(before(now, minutes)),
-        title,
-        status,
-        text,
-        path,
-    };
+    let at = |minutes| now - TimeDelta::minutes(minutes);
+    let mut bounced =
+        Happening::new(at(2), "Bounced", badge("Bounced", "bad")).saying("550 5.1.1 No such user");
+    bounced.path.push_str("#timeline");
     [
-        happening(
-            9,
+        Happening::new(
+            at(9),
             "Accepted by the gateway (REST)",
             badge("Accepted", "plain"),
-            "",
-            "",
         ),
-        happening(
-            8,
-            "First attempt",
-            status(LogStatus::FailedTemp),
-            "452 4.2.2 The email account that you tried to reach is over quota",
-            "",
-        ),
-        happening(
-            3,
-            "Second attempt",
-            status(LogStatus::Sent),
-            "250 2.0.0 OK",
-            "",
-        ),
-        happening(
-            2,
-            "Bounced",
-            badge("Bounced", "bad"),
-            "550 5.1.1 No such user",
-            "#timeline",
-        ),
-        Happening {
-            at: None,
-            ..happening(0, "Webhook delivery", badge("Planned", "busy"), "", "")
-        },
+        Happening::new(at(8), "First attempt", status(LogStatus::FailedTemp))
+            .saying("452 4.2.2 The email account that you tried to reach is over quota"),
+        Happening::new(at(3), "Second attempt", status(LogStatus::Sent)).saying("250 2.0.0 OK"),
+        bounced,
+        Happening::undated(now, "Webhook delivery", badge("Planned", "busy")),
     ]
 }
 

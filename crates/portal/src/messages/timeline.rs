@@ -29,7 +29,7 @@ const fn marked(word: &'static str, class: &'static str) -> Status {
 }
 
 impl Happening {
-    fn new(at: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
+    pub(crate) fn new(at: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
         Self {
             order: at,
             at: Some(Moment::new(at)),
@@ -40,7 +40,7 @@ impl Happening {
         }
     }
 
-    fn saying(self, text: impl Into<String>) -> Self {
+    pub(crate) fn saying(self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ..self
@@ -48,7 +48,7 @@ impl Happening {
     }
 
     /// Without a time, at a place among the others.
-    fn undated(order: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
+    pub(crate) fn undated(order: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
         Self {
             at: None,
             ..Self::new(order, title, status)

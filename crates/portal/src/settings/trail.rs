@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::api_secrets::SecretRow;
 use crate::PortalState;
 use crate::page::frame::query;
+use crate::page::sentence::Sentence;
 use crate::page::session::Session;
 use crate::page::words::Moment;
 use group::Group;
@@ -16,7 +17,6 @@ use known::Known;
 use mailgate_domain::reports::{AuditFilter, StoredEntry};
 use mailgate_types::audit::Actor;
 use mailgate_types::ids::{ApiSecretId, AuditEntryId};
-use words::Told;
 
 /// Entries per page.
 const ENTRIES: usize = 20;
@@ -73,7 +73,7 @@ pub(super) struct Choice {
 /// An entry in the table.
 pub(super) struct Entry {
     pub(super) at: Moment,
-    pub(super) told: Told,
+    pub(super) sentence: Sentence,
     /// The names of the action and its target in the REST API.
     pub(super) names: String,
     pub(super) actor: String,
@@ -93,7 +93,7 @@ impl Entry {
         });
         Self {
             at: Moment::new(at),
-            told: known.told(),
+            sentence: known.sentence(),
             names: match &entry.target {
                 Some(target) => format!("{} {target}", entry.action),
                 None => entry.action.clone(),

@@ -45,7 +45,10 @@ async fn form(
     wrong: Vec<String>,
     nothing: Option<String>,
 ) -> Response {
-    let missed = MissedEvents::load(state, &report).await;
+    let missed = match nothing {
+        Some(_) => MissedEvents::load(state, &report).await,
+        None => None,
+    };
     let endpoint = report.endpoint;
     let (section, title) = (Section::Webhooks, "Replay events");
     let slug = Some(endpoint.slug.as_str());
@@ -60,7 +63,7 @@ async fn form(
         url: endpoint.url,
         asked,
         wrong,
-        missed: missed.filter(|_| nothing.is_some()),
+        missed,
         nothing,
     };
     page(status, &body)

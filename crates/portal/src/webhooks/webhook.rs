@@ -16,7 +16,7 @@ use crate::page::said::Said;
 use crate::page::session::Session;
 use crate::page::words::{Moment, Status, number};
 use crate::webhooks::{events, find, path, status};
-use mailgate_domain::webhooks::{Delivery, DeliveryFilter, EndpointReport, Health};
+use mailgate_domain::webhooks::{Delivery, DeliveryFilter, EndpointReport};
 use mailgate_types::event::TestEvent;
 use mailgate_types::event_name::EventName;
 
@@ -88,14 +88,14 @@ pub(crate) fn outcome(success: bool) -> Status {
 
 /// What failed in the last day; empty for an endpoint that works, or gets nothing.
 fn trouble(report: &EndpointReport) -> String {
-    match report.health {
-        Health::Failing | Health::Degraded => format!(
-            "{} of {} deliveries failed in 24 h.",
-            number(report.recent_failures),
-            number(report.recent)
-        ),
-        Health::Active | Health::Paused | Health::Removed => String::new(),
+    if !report.health.is_trouble() {
+        return String::new();
     }
+    format!(
+        "{} of {} deliveries failed in 24 h.",
+        number(report.recent_failures),
+        number(report.recent)
+    )
 }
 
 /// What an endpoint that doesn't work has missed.
@@ -109,7 +109,7 @@ pub(super) struct MissedEvents {
 impl MissedEvents {
     /// `None` if it works. Without them the page stays usable.
     pub(super) async fn load(state: &PortalState, report: &EndpointReport) -> Option<Self> {
-        if !matches!(report.health, Health::Failing | Health::Degraded) {
+        if !report.health.is_trouble() {
             return None;
         }
         let missed = state.webhooks.missed(report.endpoint.id).await.ok()?;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{Action, Reading};
-use crate::billing::sentence::Sentence;
+use crate::page::sentence::Sentence;
 use mailgate_domain::billing::StoredSubscription;
 use mailgate_types::subscription::SubscriptionStatus;
 

@@ -68,13 +68,13 @@ impl Known<'_> {
 
     pub(super) fn named_app(&self) -> (String, String) {
         let (path, name) = self.app().unwrap_or_default();
-        let told = match self.text("name") {
+        let name = match self.text("name") {
             // A changed name is an object.
             "" if name.is_empty() => self.entry.app_slug.clone().unwrap_or_default(),
             "" => name,
-            told => told.to_owned(),
+            former => former.to_owned(),
         };
-        (told, path)
+        (name, path)
     }
 
     pub(super) fn mailbox(&self) -> (String, String) {

@@ -2,6 +2,7 @@ use serde_json::json;
 use sqlx::types::Uuid;
 
 use super::*;
+use crate::page::sentence::Part;
 use mailgate_domain::reports::{AuditObject, StoredEntry};
 use mailgate_types::ids::{CredentialId, SendKeyId, WebhookConfigId};
 
@@ -21,7 +22,7 @@ fn entry(action: AuditAction, target: Option<String>, details: Value) -> StoredE
     }
 }
 
-fn told(entry: &StoredEntry, lives: bool) -> Told {
+fn sentence(entry: &StoredEntry, lives: bool) -> Sentence {
     let object = AuditObject {
         id: ID,
         name: "living".to_owned(),
@@ -33,7 +34,15 @@ fn told(entry: &StoredEntry, lives: bool) -> Told {
         objects: &objects,
         secrets: &[],
     };
-    known.told()
+    known.sentence()
+}
+
+fn path_in(sentence: &Sentence) -> &str {
+    let paths = sentence.0.iter().map(|part| match part {
+        Part::Object { path, .. } => path.as_str(),
+        Part::Text(_) | Part::Day(_) => "",
+    });
+    paths.max().unwrap_or_default()
 }
 
 #[test]
@@ -88,9 +97,12 @@ fn objects_are_links_while_they_exist() {
     ];
     for (action, target, details, text, path) in cases {
         let entry = entry(action, Some(target.clone()), details);
-        let alive = told(&entry, true);
-        assert_eq!((alive.text().as_str(), alive.path), (text, path));
-        assert_eq!(told(&entry, false).path, "", "{text}");
+        let alive = sentence(&entry, true);
+        assert_eq!(
+            (alive.plain().as_str(), path_in(&alive)),
+            (text, path.as_str())
+        );
+        assert_eq!(path_in(&sentence(&entry, false)), "", "{text}");
     }
 }
 
@@ -133,7 +145,7 @@ fn details_are_told() {
             "1 event replayed to a webhook",
         ),
     ] {
-        assert_eq!(told(&entry(action, None, details), false).text(), text);
+        assert_eq!(sentence(&entry(action, None, details), false).plain(), text);
     }
 }
 
@@ -141,7 +153,7 @@ fn details_are_told() {
 fn every_action_is_told_in_words_whatever_its_details() {
     for action in AuditAction::ALL {
         for details in [Value::Null, json!({}), json!({ "email": 1, "name": [] })] {
-            let text = told(&entry(action, None, details), false).text();
+            let text = sentence(&entry(action, None, details), false).plain();
             assert!(
                 text.starts_with(char::is_uppercase) || text.starts_with('1'),
                 "{text}"
@@ -151,5 +163,5 @@ fn every_action_is_told_in_words_whatever_its_details() {
     }
     let mut unknown = entry(AuditAction::AppCreated, None, json!({}));
     unknown.action = "app.painted".to_owned();
-    assert_eq!(told(&unknown, true).text(), "app.painted");
+    assert_eq!(sentence(&unknown, true).plain(), "app.painted");
 }

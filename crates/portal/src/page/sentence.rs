@@ -1,4 +1,4 @@
-//! Sentences with dates in them, which templates mark up as such.
+//! Sentences with dates and names in them, which templates mark up as such.
 
 use chrono::{DateTime, Datelike, Utc};
 
@@ -9,6 +9,11 @@ use crate::page::words::Moment;
 pub(crate) enum Part {
     Text(String),
     Day(Day),
+    /// Something with a name, and its page; without a page, empty.
+    Object {
+        name: String,
+        path: String,
+    },
 }
 
 /// A date: machine-readable, and as shown.
@@ -25,13 +30,13 @@ pub(crate) struct Sentence(pub(crate) Vec<Part>);
 
 impl Sentence {
     /// It begins so.
-    pub(crate) fn of(text: &str) -> Self {
-        Self(vec![Part::Text(text.to_owned())])
+    pub(crate) fn of(text: impl Into<String>) -> Self {
+        Self(vec![Part::Text(text.into())])
     }
 
     /// Appends a text.
-    pub(crate) fn then(mut self, text: &str) -> Self {
-        self.0.push(Part::Text(text.to_owned()));
+    pub(crate) fn then(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Part::Text(text.into()));
         self
     }
 
@@ -41,11 +46,18 @@ impl Sentence {
         self
     }
 
+    /// Appends a name; with a path it links to its page.
+    pub(crate) fn naming(mut self, name: String, path: String) -> Self {
+        self.0.push(Part::Object { name, path });
+        self
+    }
+
     /// As plain text.
     pub(crate) fn plain(&self) -> String {
         let texts = self.0.iter().map(|part| match part {
             Part::Text(text) => text.as_str(),
             Part::Day(day) => day.shown.as_str(),
+            Part::Object { name, .. } => name,
         });
         texts.collect()
     }
